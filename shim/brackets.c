@@ -10,6 +10,7 @@
 #include "shim/memory.h"
 #include "shim/settings.h"
 #include "shim/streams.h"
+#include "shim/summary.h"
 #include "src/backend/machine.h"
 #include "src/base/hash.h"
 #include "weir/weir.h"
@@ -70,9 +71,14 @@ static struct stream_turn *find_turn(const struct weir_stream *stream)
 	return turn;
 }
 
-/* What the driver would say. */
-static cu_result as_result(int err)
+/* What the driver would say of an operation on the stream. */
+static cu_result as_result(int err, cu_stream stream)
 {
+	const cu_result said = streams_query(stream);
+
+	/* A fault of an earlier kernel is why nothing can be made ready. */
+	if (said && said != CU_NOT_READY)
+		return summary_note_result(said);
 	return err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
 }
 
@@ -103,8 +109,7 @@ static int begin(struct bracket *bracket, const struct weir_use *uses, uint32_t 
 	int mode = CU_CAPTURE_MODE_RELAXED, err;
 
 	/* Another thread's capture would be spoilt by what the space asks of the driver. */
-	if (real.cuThreadExchangeStreamCaptureMode &&
-	    real.cuThreadExchangeStreamCaptureMode(&mode))
+	if (real.cuThreadExchangeStreamCaptureMode && real.cuThreadExchangeStreamCaptureMode(&mode))
 		return -EIO;
 	err = begin_in_space(bracket, uses, nr, any);
 	/* One may be open that could not end, see end(). */
@@ -153,7 +158,7 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, const struct w
 	if (err) {
 		bracket->stream = NULL;
 		brackets_note_missed();
-		return moves ? as_result(err) : CU_SUCCESS;
+		return moves ? as_result(err, stream) : CU_SUCCESS;
 	}
 	atomic_fetch_add(&brackets.nr, 1);
 	atomic_fetch_add(&brackets.nr_uses, nr);

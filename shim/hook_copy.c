@@ -71,9 +71,8 @@ static size_t rows_looked_at(size_t width, size_t height, size_t depth)
 
 	if (!width || !height || !depth)
 		return 0;
-	return width > max || height > max / width || depth > max / width / height
-		       ? 1
-		       : height * depth;
+	return width > max || height > max / width || depth > max / width / height ? 1
+										   : height * depth;
 }
 
 static void uses_2d(struct used *used, const struct cu_copy2d *copy)
@@ -151,8 +150,7 @@ static void uses_anything(struct used *used)
 static bool open_for(struct bracket *bracket, cu_stream stream, const struct used *used,
 		     cu_result *result)
 {
-	*result = bracket_open(bracket, stream, used->use, used->nr,
-			       used->any && settings_moves());
+	*result = bracket_open(bracket, stream, used->use, used->nr, used->any && settings_moves());
 	if (*result)
 		hook_leave();
 	return *result == CU_SUCCESS;
@@ -166,28 +164,28 @@ static cu_result leave_with(struct bracket *bracket, const char *name, cu_result
 }
 
 /* One hook: its parameters, the same as arguments, its stream, and what it uses. */
-#define HOOK(symbol, parameters, arguments, stream, what)               \
-	cu_result hook_##symbol parameters                              \
-	{                                                               \
-		struct used used = {.nr = 0};                           \
-		struct bracket bracket;                                 \
-		cu_result result;                                       \
-                                                                        \
-		if (!brackets_are_on() || !hook_enter())                \
-			return real.symbol arguments;                   \
-		what;                                                   \
-		if (!open_for(&bracket, stream, &used, &result))        \
-			return result;                                  \
-		result = real.symbol arguments;                         \
-		return leave_with(&bracket, #symbol, result);           \
+#define HOOK(symbol, parameters, arguments, stream, what)        \
+	cu_result hook_##symbol parameters                       \
+	{                                                        \
+		struct used used = {.nr = 0};                    \
+		struct bracket bracket;                          \
+		cu_result result;                                \
+                                                                 \
+		if (!brackets_are_on() || !hook_enter())         \
+			return real.symbol arguments;            \
+		what;                                            \
+		if (!open_for(&bracket, stream, &used, &result)) \
+			return result;                           \
+		result = real.symbol arguments;                  \
+		return leave_with(&bracket, #symbol, result);    \
 	}
 
 /* On the default stream, and on one that the call names. */
-#define HOOKS_SYNC(symbol, parameters, arguments, what)                       \
-	HOOK(symbol, parameters, arguments, CU_STREAM_LEGACY, what)           \
+#define HOOKS_SYNC(symbol, parameters, arguments, what)             \
+	HOOK(symbol, parameters, arguments, CU_STREAM_LEGACY, what) \
 	HOOK(symbol##_ptds, parameters, arguments, CU_STREAM_PER_THREAD, what)
-#define HOOKS_ASYNC(symbol, parameters, arguments, what)                      \
-	HOOK(symbol, parameters, arguments, hook_stream_all(stream), what)    \
+#define HOOKS_ASYNC(symbol, parameters, arguments, what)                   \
+	HOOK(symbol, parameters, arguments, hook_stream_all(stream), what) \
 	HOOK(symbol##_ptsz, parameters, arguments, hook_stream_thread(stream), what)
 
 /* clang-format off */

@@ -32,8 +32,8 @@
 #include "weir/trace.h"
 #include "weir/weir.h"
 
-#define SMALL_BYTES 256u	   /* what ranges below one block are rounded up to, see weir.h */
-#define BLOCK_MAX_BYTES (8u << 20) /* the space's: smaller ones waste less of an allocation */
+#define SMALL_BYTES 256u	    /* what ranges below one block are rounded up to, see weir.h */
+#define BLOCK_MAX_BYTES (8u << 20)  /* the space's: smaller ones waste less of an allocation */
 #define MOVED_MAX_BYTES (28u << 20) /* the same where blocks move: larger ones cost fewer calls */
 #define MOVED_BLOCKS 512u	    /* and of a budget at least so many */
 /* Of the GPU's memory, left to the driver where no budget is given: modules, stacks, arrays. */
@@ -407,7 +407,13 @@ bool memory_stream_ends(cu_stream stream)
 /* @return the driver's result for an error of the space's. */
 static cu_result as_result(int err)
 {
-	return !err ? CU_SUCCESS : err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
+	cu_result said;
+
+	if (!err || err == -ENOMEM)
+		return err ? CU_OUT_OF_MEMORY : CU_SUCCESS;
+	/* A fault of a kernel, which the program has not been told of. */
+	said = streams_query(CU_STREAM_LEGACY);
+	return said && said != CU_NOT_READY ? summary_note_result(said) : CU_OPERATING_SYSTEM;
 }
 
 static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stream)

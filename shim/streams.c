@@ -34,19 +34,24 @@ bool streams_is_queue(cu_stream native)
 	return !real.cuStreamIsCapturing(native, &status) && status == CU_CAPTURE_NONE;
 }
 
-/* Whether work of a stream is not done. To ask would spoil another thread's capture, unless this
- * one's mode is relaxed. */
-static bool is_busy(cu_stream native)
+/* To ask would spoil another thread's capture, unless this one's mode is relaxed. */
+cu_result streams_query(cu_stream native)
 {
 	int mode = CU_CAPTURE_MODE_RELAXED;
-	bool busy;
+	cu_result result;
 
 	if (!real.cuStreamQuery || !real.cuThreadExchangeStreamCaptureMode ||
 	    real.cuThreadExchangeStreamCaptureMode(&mode))
-		return false;
-	busy = real.cuStreamQuery(native) == CU_NOT_READY;
+		return CU_SUCCESS;
+	result = real.cuStreamQuery(native);
 	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
-	return busy;
+	return result;
+}
+
+/* Whether work of a stream is not done. */
+static bool is_busy(cu_stream native)
+{
+	return streams_query(native) == CU_NOT_READY;
 }
 
 cu_result streams_sync(cu_device device)

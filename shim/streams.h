@@ -38,6 +38,10 @@ struct stream_gone {
  * lock. */
 bool streams_is_queue(cu_stream native);
 
+/* What the driver says of a stream's work: CU_SUCCESS, also where it cannot be asked; CU_NOT_READY;
+ * or the error of its context. Takes no lock. */
+cu_result streams_query(cu_stream native);
+
 /* Wait for the work of all streams of the current context, and where that is another one, of the
  * device's primary context. Takes no lock, and none is to be held: it waits for the device.
  * @return the driver's result */

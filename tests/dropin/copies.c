@@ -62,7 +62,7 @@ static CUcontext context;
 static CUstream stream, other;
 static CUfunction fill;
 static CUdeviceptr array[ARRAYS];
-static unsigned last; /* array that was used */
+static unsigned last;		 /* array that was used */
 static uint32_t *pinned, *words; /* of an array's size each, pinned and not */
 
 static void check(CUresult result, const char *call)
@@ -80,7 +80,9 @@ static void *find(const char *name, bool sync)
 	void *found;
 
 	(void)snprintf(symbol, sizeof(symbol), "%s%s", name,
-		       !per_thread ? "" : sync ? "_ptds" : "_ptsz");
+		       !per_thread ? ""
+		       : sync	   ? "_ptds"
+				   : "_ptsz");
 	found = dlsym(driver, symbol);
 	if (!found) {
 		fprintf(stderr, "copies: no %s\n", symbol);
@@ -89,12 +91,12 @@ static void *find(const char *name, bool sync)
 	return found;
 }
 
-#define CALL(name, sync, types, ...)                                       \
-	do {                                                               \
-		CUresult(*call) types;                                     \
-                                                                           \
-		*(void **)&call = find(name, sync);                        \
-		check(call(__VA_ARGS__), name);                            \
+#define CALL(name, sync, types, ...)                \
+	do {                                        \
+		CUresult(*call) types;              \
+                                                    \
+		*(void **)&call = find(name, sync); \
+		check(call(__VA_ARGS__), name);     \
 	} while (0)
 #define SYNC(name, types, ...) CALL(name, true, types, __VA_ARGS__)
 #define ASYNC(name, types, ...) CALL(name, false, types, __VA_ARGS__)
@@ -108,8 +110,8 @@ static CUdeviceptr next(void)
 	last = (last + 1) % ARRAYS;
 	addr = array[last];
 	value = 0x01020304u * (last + 1);
-	check(cu.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, stream,
-				(void *[]){&addr, &nr, &value}, NULL),
+	check(cu.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&addr, &nr, &value},
+				NULL),
 	      "fill");
 	check(cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
 	return addr;
@@ -153,13 +155,13 @@ static void linear(void)
 	      stream);
 	SHOWN("cuMemcpyAsync");
 	TAKE;
-	SYNC("cuMemcpyPeer", (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t), dst,
-	     context, src, context, PARTS);
+	SYNC("cuMemcpyPeer", (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t), dst, context,
+	     src, context, PARTS);
 	SHOWN("cuMemcpyPeer");
 	TAKE;
 	ASYNC("cuMemcpyPeerAsync",
-	      (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream), dst, context,
-	      src, context, PARTS, stream);
+	      (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream), dst, context, src,
+	      context, PARTS, stream);
 	SHOWN("cuMemcpyPeerAsync");
 	TAKE;
 	SYNC("cuMemcpyDtoD_v2", (CUdeviceptr, CUdeviceptr, size_t), dst + 8, src, PARTS);
@@ -225,8 +227,8 @@ static void pictures(void)
 
 static void volumes(void)
 {
-	static const char *const names[] = {"cuMemcpy3D_v2", "cuMemcpy3DPeer",
-					    "cuMemcpy3DAsync_v2", "cuMemcpy3DPeerAsync"};
+	static const char *const names[] = {"cuMemcpy3D_v2", "cuMemcpy3DPeer", "cuMemcpy3DAsync_v2",
+					    "cuMemcpy3DPeerAsync"};
 	struct copy3d copy = {.width = WIDTH, .height = ROWS / 2, .depth = SLICES};
 
 	for (unsigned i = 0; i < 4; i++)
@@ -254,45 +256,44 @@ static void volumes(void)
 
 /* ------------------------------------------------------------------ fills */
 
-#define FILLS(bits, type)                                                                         \
-	do {                                                                                      \
-		CUdeviceptr dst = next();                                                         \
-                                                                                                  \
-		SYNC("cuMemsetD" #bits "_v2", (CUdeviceptr, type, size_t), dst + 16, (type)71,    \
-		     PARTS / 8);                                                                  \
-		SHOWN("cuMemsetD" #bits);                                                         \
-		dst = next();                                                                     \
-		ASYNC("cuMemsetD" #bits "Async", (CUdeviceptr, type, size_t, CUstream), dst + 16, \
-		      (type)72, PARTS / 8, stream);                                               \
-		SHOWN("cuMemsetD" #bits "Async");                                                 \
-		dst = next();                                                                     \
-		SYNC("cuMemsetD2D" #bits "_v2", (CUdeviceptr, size_t, type, size_t, size_t), dst, \
-		     PITCH, (type)73, WIDTH / 8, ROWS);                                           \
-		SHOWN("cuMemsetD2D" #bits);                                                       \
-		dst = next();                                                                     \
-		ASYNC("cuMemsetD2D" #bits "Async",                                                \
-		      (CUdeviceptr, size_t, type, size_t, size_t, CUstream), dst, PITCH,          \
-		      (type)74, WIDTH / 8, ROWS, stream);                                         \
-		SHOWN("cuMemsetD2D" #bits "Async");                                               \
+#define FILLS(bits, type)                                                                          \
+	do {                                                                                       \
+		CUdeviceptr dst = next();                                                          \
+                                                                                                   \
+		SYNC("cuMemsetD" #bits "_v2", (CUdeviceptr, type, size_t), dst + 16, (type)71,     \
+		     PARTS / 8);                                                                   \
+		SHOWN("cuMemsetD" #bits);                                                          \
+		dst = next();                                                                      \
+		ASYNC("cuMemsetD" #bits "Async", (CUdeviceptr, type, size_t, CUstream), dst + 16,  \
+		      (type)72, PARTS / 8, stream);                                                \
+		SHOWN("cuMemsetD" #bits "Async");                                                  \
+		dst = next();                                                                      \
+		SYNC("cuMemsetD2D" #bits "_v2", (CUdeviceptr, size_t, type, size_t, size_t), dst,  \
+		     PITCH, (type)73, WIDTH / 8, ROWS);                                            \
+		SHOWN("cuMemsetD2D" #bits);                                                        \
+		dst = next();                                                                      \
+		ASYNC("cuMemsetD2D" #bits "Async",                                                 \
+		      (CUdeviceptr, size_t, type, size_t, size_t, CUstream), dst, PITCH, (type)74, \
+		      WIDTH / 8, ROWS, stream);                                                    \
+		SHOWN("cuMemsetD2D" #bits "Async");                                                \
 	} while (0)
 
 /* ------------------------------------------------------------------ words */
 
 /* One stream waits for what the other one writes, and then writes behind it. */
-#define FLAGS(bits, version)                                                                     \
-	do {                                                                                     \
-		const char *const name = "cuStreamWaitValue" #bits version;                      \
-		CUdeviceptr dst = next();                                                        \
-                                                                                                 \
-		ASYNC(name, (CUstream, CUdeviceptr, uint##bits##_t, unsigned int), other, dst,   \
-		      91, WAIT_EQ);                                                              \
-		ASYNC("cuStreamWriteValue" #bits version,                                        \
-		      (CUstream, CUdeviceptr, uint##bits##_t, unsigned int), other, dst + 8, 93, \
-		      0);                                                                        \
-		ASYNC("cuStreamWriteValue" #bits version,                                        \
-		      (CUstream, CUdeviceptr, uint##bits##_t, unsigned int), stream, dst, 91,    \
-		      0);                                                                        \
-		SHOWN(name);                                                                     \
+#define FLAGS(bits, version)                                                                       \
+	do {                                                                                       \
+		const char *const name = "cuStreamWaitValue" #bits version;                        \
+		CUdeviceptr dst = next();                                                          \
+                                                                                                   \
+		ASYNC(name, (CUstream, CUdeviceptr, uint##bits##_t, unsigned int), other, dst, 91, \
+		      WAIT_EQ);                                                                    \
+		ASYNC("cuStreamWriteValue" #bits version,                                          \
+		      (CUstream, CUdeviceptr, uint##bits##_t, unsigned int), other, dst + 8, 93,   \
+		      0);                                                                          \
+		ASYNC("cuStreamWriteValue" #bits version,                                          \
+		      (CUstream, CUdeviceptr, uint##bits##_t, unsigned int), stream, dst, 91, 0);  \
+		SHOWN(name);                                                                       \
 	} while (0)
 
 static void lists(const char *name)
@@ -304,8 +305,7 @@ static void lists(const char *name)
 	struct stream_op writes[] = {{.kind = OP_WRITE64, .addr = dst + 8, .value = UINT64_MAX / 4},
 				     {.kind = OP_WRITE32, .addr = dst, .value = 5}};
 
-	ASYNC(name, (CUstream, unsigned int, struct stream_op *, unsigned int), other, 3, waits,
-	      0);
+	ASYNC(name, (CUstream, unsigned int, struct stream_op *, unsigned int), other, 3, waits, 0);
 	ASYNC(name, (CUstream, unsigned int, struct stream_op *, unsigned int), stream, 2, writes,
 	      0);
 	show(name, src);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs whose kernels use memory that their launches do not name, or that wait for each other,
- * one for each run. The memory is several times what a run under weir is given, and is used all over
- * between the steps that matter, so that what nobody expects to be used is elsewhere by then. It
- * prints what it read, so that a run under weir can be compared with one without; the first call
+ * one for each run. The memory is several times what a run under weir is given, and all of it is
+ * used between the steps that matter, so that what nobody expects to be used is elsewhere by then.
+ * It prints what it read, so that a run under weir can be compared with one without; the first call
  * that fails is named and ends it with status 1. The kernels are those of
  * tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h declares.
  */

@@ -16,9 +16,8 @@ static bool end_row(const struct cu_end3d *end, size_t row, size_t height, uint6
 	uint64_t above = (end->z + row / height) * end->rows + end->y + row % height;
 
 	*addr = base + above * end->pitch + end->x;
-	return base &&
-	       (end->type == CU_MEMORY_HOST || end->type == CU_MEMORY_DEVICE ||
-		end->type == CU_MEMORY_UNIFIED);
+	return base && (end->type == CU_MEMORY_HOST || end->type == CU_MEMORY_DEVICE ||
+			end->type == CU_MEMORY_UNIFIED);
 }
 
 static cu_result copy_rows(const struct cu_copy3d *copy, cu_stream handle, enum until until)
@@ -190,20 +189,20 @@ static cu_result fill(enum call call, const struct rows *rows, cu_stream stream,
 	return call_leave(result ? result : fill_rows(rows, stream, until));
 }
 
-#define FILLS(bits, type)                                                                        \
-	cu_result fake_fill2d##bits(cu_ptr addr, size_t pitch, type word, size_t width,          \
-				    size_t height)                                               \
-	{                                                                                        \
-		const struct rows rows = {addr, pitch, width, height, word, (bits) / 8};         \
-                                                                                                 \
-		return fill(CALL_fill2d##bits, &rows, NULL, UNTIL_DONE);                         \
-	}                                                                                        \
-	cu_result fake_fill2d##bits##_async(cu_ptr addr, size_t pitch, type word, size_t width,  \
-					    size_t height, cu_stream stream)                     \
-	{                                                                                        \
-		const struct rows rows = {addr, pitch, width, height, word, (bits) / 8};         \
-                                                                                                 \
-		return fill(CALL_fill2d##bits##_async, &rows, stream, UNTIL_QUEUED);             \
+#define FILLS(bits, type)                                                                       \
+	cu_result fake_fill2d##bits(cu_ptr addr, size_t pitch, type word, size_t width,         \
+				    size_t height)                                              \
+	{                                                                                       \
+		const struct rows rows = {addr, pitch, width, height, word, (bits) / 8};        \
+                                                                                                \
+		return fill(CALL_fill2d##bits, &rows, NULL, UNTIL_DONE);                        \
+	}                                                                                       \
+	cu_result fake_fill2d##bits##_async(cu_ptr addr, size_t pitch, type word, size_t width, \
+					    size_t height, cu_stream stream)                    \
+	{                                                                                       \
+		const struct rows rows = {addr, pitch, width, height, word, (bits) / 8};        \
+                                                                                                \
+		return fill(CALL_fill2d##bits##_async, &rows, stream, UNTIL_QUEUED);            \
 	}
 
 FILLS(8, unsigned char)

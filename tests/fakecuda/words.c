@@ -82,14 +82,15 @@ static cu_result word_op(cu_stream handle, cu_ptr addr, struct word_args args, b
 	return CU_SUCCESS;
 }
 
-#define WORDS(member, bits, write)                                                              \
-	cu_result fake_##member(cu_stream stream, cu_ptr addr, uint##bits##_t value,            \
-				unsigned int flags)                                             \
-	{                                                                                       \
-		const struct word_args args = {.value = value, .wide = (bits) == 64, .how = flags}; \
-		cu_result result = call_enter(CALL_##member);                                   \
-                                                                                                \
-		return call_leave(result ? result : word_op(stream, addr, args, write));        \
+#define WORDS(member, bits, write)                                                       \
+	cu_result fake_##member(cu_stream stream, cu_ptr addr, uint##bits##_t value,     \
+				unsigned int flags)                                      \
+	{                                                                                \
+		const struct word_args args = {                                          \
+			.value = value, .wide = (bits) == 64, .how = flags};             \
+		cu_result result = call_enter(CALL_##member);                            \
+                                                                                         \
+		return call_leave(result ? result : word_op(stream, addr, args, write)); \
 	}
 
 WORDS(wait32, 32, false)

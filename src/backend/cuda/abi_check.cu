@@ -14,7 +14,7 @@ namespace weir
 {
 #include "src/backend/cuda/driver.h"
 #include "shim/copies.h"
-}
+} // namespace weir
 
 #define SAME(ours, theirs) static_assert((int)(weir::ours) == (int)(theirs), #ours)
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs), #ours)
@@ -135,14 +135,14 @@ SAME_PLACE(weir::cu_copy2d, height, CUDA_MEMCPY2D, Height);
 	SAME_PLACE(weir::cu_copy3d, end.array, theirs, array_of);                                  \
 	SAME_PLACE(weir::cu_copy3d, end.pitch, theirs, pitch_of);                                  \
 	SAME_PLACE(weir::cu_copy3d, end.rows, theirs, rows_of)
-#define SAME_COPY3D(theirs)                                                                      \
-	SAME_SIZE(weir::cu_copy3d, theirs);                                                      \
-	SAME_END3D(theirs, src, srcXInBytes, srcY, srcZ, srcLOD, srcMemoryType, srcHost,         \
-		   srcDevice, srcArray, srcPitch, srcHeight);                                    \
-	SAME_END3D(theirs, dst, dstXInBytes, dstY, dstZ, dstLOD, dstMemoryType, dstHost,         \
-		   dstDevice, dstArray, dstPitch, dstHeight);                                    \
-	SAME_PLACE(weir::cu_copy3d, width, theirs, WidthInBytes);                                \
-	SAME_PLACE(weir::cu_copy3d, height, theirs, Height);                                     \
+#define SAME_COPY3D(theirs)                                                              \
+	SAME_SIZE(weir::cu_copy3d, theirs);                                              \
+	SAME_END3D(theirs, src, srcXInBytes, srcY, srcZ, srcLOD, srcMemoryType, srcHost, \
+		   srcDevice, srcArray, srcPitch, srcHeight);                            \
+	SAME_END3D(theirs, dst, dstXInBytes, dstY, dstZ, dstLOD, dstMemoryType, dstHost, \
+		   dstDevice, dstArray, dstPitch, dstHeight);                            \
+	SAME_PLACE(weir::cu_copy3d, width, theirs, WidthInBytes);                        \
+	SAME_PLACE(weir::cu_copy3d, height, theirs, Height);                             \
 	SAME_PLACE(weir::cu_copy3d, depth, theirs, Depth)
 
 SAME_COPY3D(CUDA_MEMCPY3D);
