@@ -7,6 +7,8 @@
  * that fails is named and ends it with status 1. The kernels are those of
  * tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h declares.
  */
+#include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,6 +326,40 @@ static void other_context(void)
 	module = of_context[0];
 }
 
+/* For a while events cannot be recorded, which the program does not use. The driver without a GPU
+ * has a function for that, which under weir is found by the driver's own path alone. */
+static void no_events(void)
+{
+	bool (*fail)(const char *symbol, uint64_t skip, int result);
+	const char *path = getenv("WEIR_RUN_DRIVER");
+	void *driver = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	CUstream stream = stream_make();
+	uint64_t nr = WORDS;
+
+	*(void **)&fail = driver ? dlsym(driver, "fakecuda_fail_symbol") : NULL;
+	if (!fail)
+		exit(1);
+
+	for (unsigned skip = 0; skip < 4; skip++) {
+		unsigned n = ARRAYS - 1 - skip;
+		CUdeviceptr addr = array[n];
+		uint64_t value = 40 + skip;
+
+		fill(n, 30 + skip, stream);
+		OK(cu.cuStreamSynchronize(stream));
+		/* The launch may be refused, or be noted too late by weir. */
+		(void)fail("cuEventRecord", skip, 304);
+		(void)cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream,
+					(void *[]){&addr, &nr, &value}, NULL);
+		(void)fail("cuEventRecord", 0, 0);
+		fill(n, 7, stream);
+		LAUNCH("add", stream, &addr, &addr, &addr, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("added", addr, 1);
+		use_all(skip, stream);
+	}
+}
+
 /* Allocations until there is no memory, twice; what there is can be used before and after. */
 static void full(void)
 {
@@ -368,6 +404,7 @@ int main(int argc, char **argv)
 		     {"waiting", waiting},
 		     {"waiting-thread", waiting_thread},
 		     {"other-context", other_context},
+		     {"no-events", no_events},
 		     {"full", full}};
 
 	if (argc != 2 || api_open(&cu, REACH_LINKED))
