@@ -176,7 +176,7 @@ enum {
 	X(launch_config, "cuLaunchKernelEx",                                                     \
 	  (const struct cu_launch_config *config, cu_function function, void **parameters,       \
 	   void **extra))                                                                        \
-	X(launch_cooperative, "cuLaunchCooperativeKernel", (LAUNCH_PARAMETERS))                    \
+	X(launch_cooperative, "cuLaunchCooperativeKernel", (LAUNCH_PARAMETERS))                  \
 	FAKE_COPIES(X)
 
 /* X(member, symbol, parameters, arguments). */
