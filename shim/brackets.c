@@ -10,6 +10,7 @@
 #include "shim/memory.h"
 #include "shim/settings.h"
 #include "shim/streams.h"
+#include "shim/summary.h"
 #include "src/backend/machine.h"
 #include "src/base/hash.h"
 #include "src/base/util.h"
@@ -23,7 +24,6 @@ struct stream_turn {
 	struct stream_turn *next;
 	const struct weir_stream *stream;
 	pthread_mutex_t lock;
-	bool ends; /* its last bracket could not end */
 };
 
 static struct {
@@ -72,20 +72,30 @@ static struct stream_turn *find_turn(const struct weir_stream *stream)
 	return turn;
 }
 
-/* What the driver would say. */
-static cu_result as_result(int err)
+/* What the driver would say of an operation on the stream. */
+static cu_result as_result(int err, cu_stream stream)
 {
+	const cu_result said = streams_query(stream);
+
+	/* A fault of an earlier kernel is why nothing can be made ready. */
+	if (said && said != CU_NOT_READY)
+		return summary_note_result(said);
 	return err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
 }
 
-/* A bracket that cannot end now, since the driver refuses an event beside another thread's capture,
- * say, is ended by the next operation of the stream. Until then what it names stays. The stream's
- * turn held. */
-static void end(struct stream_turn *turn, struct weir_stream *stream)
+/* One that cannot end now is ended by the next bracket; until then what it names stays. */
+static void end(const struct bracket *bracket)
 {
-	turn->ends = true;
-	for (int tries = 0; turn->ends && tries < 4; tries++)
-		turn->ends = weir_end(memory_space(), stream) != 0;
+	for (int tries = 0; tries < 4 && weir_end(memory_space(), bracket->stream); tries++)
+		;
+}
+
+/* What was made ready is ready for the bracket's stream, and for no other. */
+static int make_ready(const struct bracket *bracket)
+{
+	if (bracket->of)
+		return weir_stream_wait(bracket->of, bracket->stream);
+	return bracket->waits ? weir_stream_sync(bracket->stream) : 0;
 }
 
 /* Leave out what is no live range any more: a value that was an address when it was found. */
@@ -107,50 +117,50 @@ static uint32_t keep_live(struct weir_use *uses, uint32_t nr)
 	return kept;
 }
 
-static int begin_once(struct bracket *bracket, const struct weir_use *uses, uint32_t nr, bool any)
+static int begin_in_space(const struct bracket *bracket, const struct weir_use *uses, uint32_t nr,
+			  bool any)
 {
-	if (!nr && !any) /* nothing is left of what was named */
-		return weir_begin_open(memory_space(), bracket->stream, NULL, 0);
-	return any ? weir_begin_open(memory_space(), bracket->stream, nr ? uses : NULL, nr)
-		   : weir_begin(memory_space(), bracket->stream, uses, nr);
+	/* Without any, where nothing is left of what was named. */
+	return any || !nr ? weir_begin_open(memory_space(), bracket->stream, nr ? uses : NULL, nr)
+			  : weir_begin(memory_space(), bracket->stream, uses, nr);
 }
 
 static int begin(struct bracket *bracket, struct weir_use *uses, uint32_t nr, bool any)
 {
 	int mode = CU_CAPTURE_MODE_RELAXED, err;
 
-	if (bracket->turn->ends)
-		end(bracket->turn, bracket->stream);
 	/* Another thread's capture would be spoilt by what the space asks of the driver. */
 	if (real.cuThreadExchangeStreamCaptureMode && real.cuThreadExchangeStreamCaptureMode(&mode))
 		return -EIO;
-	err = begin_once(bracket, uses, nr, any);
+	err = begin_in_space(bracket, uses, nr, any);
+	/* One may be open that could not end, see end(). */
+	if (err == -WEIR_ECONTRACT && !weir_end(memory_space(), bracket->stream))
+		err = begin_in_space(bracket, uses, nr, any);
 	/* Another thread may free, and allocate, what a value in this one happens to point to. */
 	for (int tries = 0; err == -EINVAL && tries < 8; tries++) {
 		nr = keep_live(uses, nr);
-		err = begin_once(bracket, uses, nr, any);
+		err = begin_in_space(bracket, uses, nr, any);
+	}
+	if (!err) {
+		err = make_ready(bracket);
+		if (err)
+			end(bracket);
 	}
 	if (real.cuThreadExchangeStreamCaptureMode)
 		(void)real.cuThreadExchangeStreamCaptureMode(&mode);
-	/* What was made ready is ready for this stream, and for no other. */
-	if (!err && bracket->waits)
-		err = weir_stream_sync(bracket->stream);
 	return err;
 }
 
-/* Which stream's bracket it is to be. A default stream is that of the current context, and has the
- * same name in each. */
-static void find_stream(struct bracket *bracket, cu_stream stream)
+/* The stream that the bracket is on: the space's name of the operation's, or one of weir's own. */
+static void choose_stream(struct bracket *bracket, cu_stream stream)
 {
-	const bool is_default = stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-	const bool shared = is_default && (stream == CU_STREAM_PER_THREAD || !memory_is_primary());
-
-	bracket->stream = shared ? NULL : memory_stream(stream);
-	if (!bracket->stream && settings_moves()) {
-		bracket->waits = stream;
-		bracket->stream = memory_stream_own();
-	}
-	bracket->turn = bracket->stream ? find_turn(bracket->stream) : NULL;
+	bracket->stream = memory_stream(stream);
+	if (!settings_moves() || (bracket->stream && stream != CU_STREAM_PER_THREAD))
+		return;
+	/* The name of a thread's default stream is the same in all threads. */
+	bracket->of = bracket->stream;
+	bracket->waits = bracket->of ? NULL : stream;
+	bracket->stream = memory_stream_own();
 }
 
 cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_use *uses,
@@ -165,7 +175,8 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_us
 	/* What another GPU does with memory of its own is none of ours. */
 	if (!nr && !memory_manages())
 		return CU_SUCCESS;
-	find_stream(bracket, stream);
+	choose_stream(bracket, stream);
+	bracket->turn = bracket->stream ? find_turn(bracket->stream) : NULL;
 	err = bracket->turn ? 0 : -ENOMEM;
 	if (!err) {
 		pthread_mutex_lock(&bracket->turn->lock);
@@ -176,7 +187,7 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_us
 	if (err) {
 		bracket->stream = NULL;
 		brackets_note_missed();
-		return moves ? as_result(err) : CU_SUCCESS;
+		return moves ? as_result(err, stream) : CU_SUCCESS;
 	}
 	atomic_fetch_add(&brackets.nr, 1);
 	atomic_fetch_add(&brackets.nr_uses, nr);
@@ -188,10 +199,12 @@ void bracket_close(struct bracket *bracket, const char *name)
 {
 	if (!bracket->stream)
 		return;
+	if (bracket->of && weir_stream_wait(bracket->stream, bracket->of))
+		(void)real.cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	if (bracket->waits)
 		(void)real.cuStreamSynchronize(bracket->waits);
 	stream_kernel_note(bracket->stream, name);
-	end(bracket->turn, bracket->stream);
+	end(bracket);
 	pthread_mutex_unlock(&bracket->turn->lock);
 }
 

@@ -21,7 +21,9 @@ struct weir_use;
 struct bracket {
 	struct weir_stream *stream; /* NULL: no bracket is open */
 	struct stream_turn *turn;   /* the stream is the caller's */
-	cu_stream waits;	    /* the end waits for the work of this one; NULL: for none */
+	/* Where stream is one of weir's own, in the place of the operation's: */
+	struct weir_stream *of; /* the operation's, ordered with it by events; NULL: none */
+	cu_stream waits;	/* the operation's, which the end waits for; NULL: for none */
 };
 
 /* Whether operations have brackets: blocks may move, or there is a trace. */
@@ -37,8 +39,8 @@ struct weir_use bracket_use(uint64_t addr, uint64_t bytes);
  * its launches), or where only a trace is recorded and no bracket can be opened.
  *
  * @param [in] stream  As hook_stream_all() and hook_stream_thread() name it. One of another
- *                     context, which the space has no events for, and a thread's default one,
- *                     whose name is the same in all threads, are waited for by bracket_close().
+ *                     context, which the space has no events for, is waited for by
+ *                     bracket_close().
  * @param [in,out] uses  What it names. What is not live any more is left out.
  * @param [in] any     The operation may use any range, beside those that uses names.
  * @return CU_SUCCESS, or what the operation is to end with: what it uses cannot be made ready.

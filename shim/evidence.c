@@ -81,18 +81,39 @@ void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes)
 		note_elsewhere();
 }
 
-void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes)
+void evidence_copied_on(cu_ptr dst, cu_ptr src)
+{
+	cu_ptr base;
+
+	if (settings_get()->mode != SETTINGS_FAST || !memory_find(src, &base, NULL) ||
+	    !evidence_of(base))
+		return;
+	if (memory_find(dst, &base, NULL))
+		note_range(base);
+	else
+		note_elsewhere();
+}
+
+/* What the driver does not know is the program's own memory. */
+static bool is_host(cu_ptr addr)
 {
 	enum { MEMORY_TYPE = 2, HOST = 1 }; /* of CUpointer_attribute, CUmemorytype */
 	unsigned int type = HOST;
 
-	if (settings_get()->mode != SETTINGS_FAST || bytes > EVIDENCE_BYTES_MAX ||
-	    memory_find(src, NULL, NULL))
+	return real.cuPointerGetAttribute(&type, MEMORY_TYPE, addr) || type == HOST;
+}
+
+void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes)
+{
+	const bool ours = memory_find(src, NULL, NULL);
+
+	if (settings_get()->mode != SETTINGS_FAST || (!ours && bytes > EVIDENCE_BYTES_MAX) ||
+	    (!memory_find(dst, NULL, NULL) && is_host(dst)))
 		return;
-	/* What the driver does not know is the program's own memory. */
-	if (!real.cuPointerGetAttribute(&type, MEMORY_TYPE, src) && type != HOST)
-		return;
-	evidence_copied(dst, (const void *)(uintptr_t)src, bytes);
+	if (ours)
+		evidence_copied_on(dst, src);
+	else if (is_host(src))
+		evidence_copied(dst, (const void *)(uintptr_t)src, bytes);
 }
 
 /* Whether the stream has no work, sooner or later. */
@@ -101,7 +122,7 @@ static bool becomes_idle(cu_stream stream)
 	const struct timespec pause = {.tv_nsec = 20000};
 	const uint64_t since_ns = clock_now_ns();
 
-	while (streams_is_busy(stream)) {
+	while (streams_query(stream) == CU_NOT_READY) {
 		if (clock_now_ns() - since_ns > EVIDENCE_WAIT_NS)
 			return false;
 		(void)nanosleep(&pause, NULL);

@@ -19,7 +19,7 @@
  * what stands there now is looked at. */
 void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes);
 
-/* The same where the driver tells by the address what it copies from. */
+/* One of the two, where the driver tells by the address what it copies from. */
 void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes);
 
 /* What stands in a small range before a launch on a stream that names it. */
@@ -34,6 +34,9 @@ enum evidence_seen { EVIDENCE_NONE, EVIDENCE_FOUND, EVIDENCE_UNKNOWN };
  */
 #define EVIDENCE_WAIT_NS UINT64_C(10000000)
 enum evidence_seen evidence_look(cu_stream stream, cu_ptr base, uint64_t bytes, void *at);
+
+/* Memory is copied within the device: what holds addresses, its copy does, too. */
+void evidence_copied_on(cu_ptr dst, cu_ptr src);
 
 /* Whether the range that begins there was given addresses of others. */
 bool evidence_of(cu_ptr base);

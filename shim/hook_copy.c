@@ -55,12 +55,40 @@ static void uses_end2d(struct used *used, const struct cu_end2d *end)
 	}
 }
 
+/* Where an end that is no array begins. */
+static cu_ptr end2d(const struct cu_end2d *end)
+{
+	cu_ptr base = end->type == CU_MEMORY_HOST ? (cu_ptr)(uintptr_t)end->host : end->device;
+
+	return base + end->y * end->pitch + end->x;
+}
+
+/* How many rows of a picture or volume may show addresses: where it is large, the first one says
+ * what is said of whole ranges. */
+static size_t rows_looked_at(size_t width, size_t height, size_t depth)
+{
+	const size_t max = EVIDENCE_BYTES_MAX;
+
+	if (!width || !height || !depth)
+		return 0;
+	return width > max || height > max / width || depth > max / width / height ? 1
+										   : height * depth;
+}
+
 static void uses_2d(struct used *used, const struct cu_copy2d *copy)
 {
+	size_t rows;
+
 	if (!copy)
 		return;
 	uses_end2d(used, &copy->src);
 	uses_end2d(used, &copy->dst);
+	if (copy->src.type == CU_MEMORY_ARRAY || copy->dst.type == CU_MEMORY_ARRAY)
+		return;
+	rows = rows_looked_at(copy->width, copy->height, 1);
+	for (size_t row = 0; row < rows; row++)
+		evidence_copied_unified(end2d(&copy->dst) + row * copy->dst.pitch,
+					end2d(&copy->src) + row * copy->src.pitch, copy->width);
 }
 
 static void uses_end3d(struct used *used, const struct cu_end3d *end)
@@ -71,12 +99,37 @@ static void uses_end3d(struct used *used, const struct cu_end3d *end)
 	}
 }
 
+/* Where a row begins of an end that is no array; row: counted through all slices of height rows. */
+static cu_ptr end3d(const struct cu_end3d *end, size_t row, size_t height)
+{
+	cu_ptr base = end->type == CU_MEMORY_HOST ? (cu_ptr)(uintptr_t)end->host : end->device;
+
+	return base + ((end->z + row / height) * end->rows + end->y + row % height) * end->pitch +
+	       end->x;
+}
+
 static void uses_3d(struct used *used, const struct cu_copy3d *copy)
 {
+	size_t rows;
+
 	if (!copy)
 		return;
 	uses_end3d(used, &copy->src);
 	uses_end3d(used, &copy->dst);
+	if (copy->src.type == CU_MEMORY_ARRAY || copy->dst.type == CU_MEMORY_ARRAY)
+		return;
+	rows = rows_looked_at(copy->width, copy->height, copy->depth);
+	for (size_t row = 0; row < rows; row++)
+		evidence_copied_unified(end3d(&copy->dst, row, copy->height),
+					end3d(&copy->src, row, copy->height), copy->width);
+}
+
+static void uses_batch(struct used *used, const cu_ptr *dst, const cu_ptr *src, const size_t *bytes,
+		       size_t nr)
+{
+	used->any = true;
+	for (size_t i = 0; dst && src && bytes && i < nr; i++)
+		evidence_copied_unified(dst[i], src[i], bytes[i]);
 }
 
 static void uses_ops(struct used *used, const struct cu_stream_op *list, unsigned int nr)
@@ -138,18 +191,20 @@ static cu_result leave_with(struct bracket *bracket, const char *name, cu_result
 /* clang-format off */
 #define BOTH_USED uses(&used, dst, bytes), uses(&used, src, bytes)
 #define TO_DEVICE uses(&used, dst, bytes), evidence_copied(dst, src, bytes)
+#define WITHIN_DEVICE BOTH_USED, evidence_copied_on(dst, src)
 #define TO_DEVICE_UNIFIED BOTH_USED, evidence_copied_unified(dst, src, bytes)
 
 HOOKS_SYNC(cuMemcpy, COPY, (dst, src, bytes), (TO_DEVICE_UNIFIED))
 HOOKS_ASYNC(cuMemcpyAsync, COPY_ASYNC, (dst, src, bytes, stream), (TO_DEVICE_UNIFIED))
-HOOKS_SYNC(cuMemcpyPeer, COPY_PEER, (dst, to, src, from, bytes), (BOTH_USED))
-HOOKS_ASYNC(cuMemcpyPeerAsync, COPY_PEER_ASYNC, (dst, to, src, from, bytes, stream), (BOTH_USED))
+HOOKS_SYNC(cuMemcpyPeer, COPY_PEER, (dst, to, src, from, bytes), (WITHIN_DEVICE))
+HOOKS_ASYNC(cuMemcpyPeerAsync, COPY_PEER_ASYNC, (dst, to, src, from, bytes, stream),
+	    (WITHIN_DEVICE))
 HOOKS_SYNC(cuMemcpyHtoD_v2, FROM_HOST, (dst, src, bytes), (TO_DEVICE))
 HOOKS_ASYNC(cuMemcpyHtoDAsync_v2, FROM_HOST_ASYNC, (dst, src, bytes, stream), (TO_DEVICE))
 HOOKS_SYNC(cuMemcpyDtoH_v2, TO_HOST, (dst, src, bytes), uses(&used, src, bytes))
 HOOKS_ASYNC(cuMemcpyDtoHAsync_v2, TO_HOST_ASYNC, (dst, src, bytes, stream), uses(&used, src, bytes))
-HOOKS_SYNC(cuMemcpyDtoD_v2, COPY, (dst, src, bytes), (BOTH_USED))
-HOOKS_ASYNC(cuMemcpyDtoDAsync_v2, COPY_ASYNC, (dst, src, bytes, stream), (BOTH_USED))
+HOOKS_SYNC(cuMemcpyDtoD_v2, COPY, (dst, src, bytes), (WITHIN_DEVICE))
+HOOKS_ASYNC(cuMemcpyDtoDAsync_v2, COPY_ASYNC, (dst, src, bytes, stream), (WITHIN_DEVICE))
 HOOKS_SYNC(cuMemcpyDtoA_v2, TO_ARRAY, (array, offset, src, bytes), uses(&used, src, bytes))
 HOOKS_SYNC(cuMemcpyAtoD_v2, FROM_ARRAY, (dst, array, offset, bytes), uses(&used, dst, bytes))
 HOOKS_SYNC(cuMemcpy2D_v2, COPY_2D, (copy), uses_2d(&used, copy))
@@ -161,10 +216,10 @@ HOOKS_SYNC(cuMemcpy3DPeer, COPY_3D, (copy), uses_3d(&used, copy))
 HOOKS_ASYNC(cuMemcpy3DPeerAsync, COPY_3D_ASYNC, (copy, stream), uses_3d(&used, copy))
 HOOKS_ASYNC(cuMemcpyBatchAsync, BATCH_12,
 	    (dst, src, bytes, nr, attributes, indices, nr_attributes, failed, stream),
-	    uses_anything(&used))
+	    uses_batch(&used, dst, src, bytes, nr))
 HOOKS_ASYNC(cuMemcpyBatchAsync_v2, BATCH_13,
 	    (dst, src, bytes, nr, attributes, indices, nr_attributes, stream),
-	    uses_anything(&used))
+	    uses_batch(&used, dst, src, bytes, nr))
 HOOKS_ASYNC(cuMemcpy3DBatchAsync, BATCH_3D_12, (nr, list, failed, flags, stream),
 	    uses_anything(&used))
 HOOKS_ASYNC(cuMemcpy3DBatchAsync_v2, BATCH_3D_13, (nr, list, flags, stream), uses_anything(&used))

@@ -48,7 +48,6 @@ static const struct {
 	OTHER(cuKernelGetParamInfo),
 	OTHER(cuCtxGetDevice),
 	OTHER(cuCtxGetCurrent),
-	OTHER(cuCtxSynchronize),
 	OTHER(cuCtxPushCurrent_v2),
 	OTHER(cuCtxPopCurrent_v2),
 	OTHER(cuStreamQuery),
@@ -59,7 +58,6 @@ static const struct {
 	OTHER(cuDriverGetVersion),
 	OTHER(cuStreamGetCtx),
 	OTHER(cuStreamIsCapturing),
-	OTHER(cuStreamSynchronize),
 	OTHER(cuThreadExchangeStreamCaptureMode),
 #undef OTHER
 };

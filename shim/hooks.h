@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/copies.h"
 #include "src/backend/cuda/driver.h"
 
 /* More of cuda.h than weir itself calls: results, streams, what a look-up is given. */
@@ -41,46 +42,6 @@ struct cu_launch_config {
 #define LAUNCH_EX                                                                        \
 	(const struct cu_launch_config *config, cu_function function, void **parameters, \
 	 void **extra)
-
-/* The kinds of memory that a picture or a volume is copied from or to: CUmemorytype */
-enum { CU_MEMORY_ARRAY = 3 };
-
-/* One end of struct cu_copy2d, CUDA_MEMCPY2D */
-struct cu_end2d {
-	size_t x, y; /* bytes, rows */
-	int type;
-	void *host;
-	cu_ptr device;
-	void *array;
-	size_t pitch;
-};
-
-struct cu_copy2d {
-	struct cu_end2d src, dst;
-	size_t width, height; /* bytes, rows */
-};
-
-/* One end of struct cu_copy3d, CUDA_MEMCPY3D; of CUDA_MEMCPY3D_PEER, too, up to its sizes */
-struct cu_end3d {
-	size_t x, y, z, level;
-	int type;
-	void *host;
-	cu_ptr device;
-	void *array, *context; /* the context in CUDA_MEMCPY3D_PEER alone */
-	size_t pitch, rows;
-};
-
-struct cu_copy3d {
-	struct cu_end3d src, dst;
-	size_t width, height, depth;
-};
-
-/* CUstreamBatchMemOpParams: all operations with an address have it in the second word. */
-struct cu_stream_op {
-	uint32_t kind;
-	cu_ptr addr;
-	uint64_t rest[4];
-};
 
 typedef struct CUgraphExec_st *cu_graph_exec;
 
@@ -242,6 +203,10 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	  COOPERATIVE)                                                                            \
 	X(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, LEGACY, LAUNCH_EX)                         \
 	X(cuLaunchKernelEx_ptsz, "cuLaunchKernelEx", 11060, PER_THREAD, LAUNCH_EX)                \
+	X(cuCtxSynchronize, "cuCtxSynchronize", 2000, BOTH, (void))                               \
+	X(cuStreamSynchronize, "cuStreamSynchronize", 2000, LEGACY, (cu_stream stream))           \
+	X(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, PER_THREAD, (cu_stream stream))  \
+	X(cuEventSynchronize, "cuEventSynchronize", 2000, BOTH, (cu_event event))                 \
 	X(cuModuleUnload, "cuModuleUnload", 2000, BOTH, (cu_module module))                       \
 	X(cuLibraryUnload, "cuLibraryUnload", 12000, BOTH, (cu_library library))                  \
 	X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, BOTH, (cu_stream stream))                  \
@@ -268,7 +233,6 @@ struct real {
 					  size_t *bytes);
 	cu_result (*cuCtxGetDevice)(cu_device *device);
 	cu_result (*cuCtxGetCurrent)(cu_context *context);
-	cu_result (*cuCtxSynchronize)(void);
 	cu_result (*cuDevicePrimaryCtxRetain)(cu_context *context, cu_device device);
 	cu_result (*cuDevicePrimaryCtxRelease_v2)(cu_device device);
 	cu_result (*cuDeviceGetDefaultMemPool)(cu_pool *pool, cu_device device);
@@ -279,7 +243,6 @@ struct real {
 	cu_result (*cuStreamQuery)(cu_stream stream);
 	cu_result (*cuStreamGetCtx)(cu_stream stream, cu_context *context);
 	cu_result (*cuStreamIsCapturing)(cu_stream stream, int *status);
-	cu_result (*cuStreamSynchronize)(cu_stream stream);
 	cu_result (*cuThreadExchangeStreamCaptureMode)(int *mode);
 };
 extern struct real real;

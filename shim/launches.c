@@ -245,7 +245,7 @@ static const char *look(struct kernel *kernel, cu_stream stream, struct scratch 
 
 		if (!scratch->seen)
 			return "there was no memory to look at what it names";
-		if (use->bytes <= EVIDENCE_BYTES_MAX)
+		if (use->bytes <= EVIDENCE_BYTES_MAX && memory_stays(use->bytes))
 			seen = evidence_look(stream, use->addr, use->bytes, scratch->seen);
 	}
 	if (seen == EVIDENCE_FOUND)

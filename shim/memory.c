@@ -47,12 +47,10 @@ static struct {
 	_Atomic(int) device; /* the managed one; -1: none yet */
 	struct weir_machine *machine;
 	struct weir_space *space;
-	cu_context primary;		       /* the device's; the machine keeps it */
 	uint32_t gpu, gpu_memory, host_memory; /* as the machine numbers them */
 	struct infer *infer;		       /* knows the live allocations */
 	struct bins bins;
 	struct streams streams;
-	struct weir_stream *own; /* for brackets of other contexts' streams; NULL: not yet */
 	struct memory_use use;
 	struct memory_account account;
 	char error[512]; /* the last message of an error */
@@ -160,10 +158,7 @@ static void start(cu_device device)
 		err = gpu;
 	if (!err)
 		err = infer_create(&memory.infer);
-	if (!err && real.cuDevicePrimaryCtxRetain(&memory.primary, device))
-		err = -EIO;
 	if (!err) {
-		(void)real.cuDevicePrimaryCtxRelease_v2(device);
 		memory.gpu = (uint32_t)gpu;
 		err = make_space(budget);
 	}
@@ -171,6 +166,9 @@ static void start(cu_device device)
 		settings_fail("GPU %d cannot be managed: %s", device,
 			      memory.error[0] ? memory.error : weir_strerror(err));
 	memory.streams = (struct streams){.machine = memory.machine, .gpu = memory.gpu};
+	/* The machine holds it. */
+	if (!real.cuDevicePrimaryCtxRetain(&memory.streams.primary, device))
+		(void)real.cuDevicePrimaryCtxRelease_v2(device);
 	memory.account.device = device;
 	atomic_store(&memory.device, device);
 	summary_begin();
@@ -190,13 +188,6 @@ bool memory_manages(void)
 		pthread_mutex_unlock(&memory.starting);
 	}
 	return atomic_load(&memory.device) == device;
-}
-
-bool memory_is_primary(void)
-{
-	cu_context current = NULL;
-
-	return !real.cuCtxGetCurrent(&current) && current == memory.primary;
 }
 
 int memory_device(void)
@@ -332,7 +323,7 @@ struct weir_stream *memory_stream(cu_stream stream)
 	if (!streams_is_queue(stream))
 		return NULL;
 	pthread_mutex_lock(&memory.lock);
-	found = streams_find(&memory.streams, stream);
+	found = streams_find_used(&memory.streams, stream);
 	pthread_mutex_unlock(&memory.lock);
 	return found;
 }
@@ -342,9 +333,7 @@ struct weir_stream *memory_stream_own(void)
 	struct weir_stream *own;
 
 	pthread_mutex_lock(&memory.lock);
-	if (!memory.own && weir_stream_create(memory.machine, memory.gpu, &memory.own))
-		memory.own = NULL;
-	own = memory.own;
+	own = streams_own(&memory.streams);
 	pthread_mutex_unlock(&memory.lock);
 	return own;
 }
@@ -428,7 +417,13 @@ bool memory_stream_ends(cu_stream stream)
 /* @return the driver's result for an error of the space's. */
 static cu_result as_result(int err)
 {
-	return !err ? CU_SUCCESS : err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
+	cu_result said;
+
+	if (!err || err == -ENOMEM)
+		return err ? CU_OUT_OF_MEMORY : CU_SUCCESS;
+	/* A fault of a kernel, which the program has not been told of. */
+	said = streams_query(CU_STREAM_LEGACY);
+	return said && said != CU_NOT_READY ? summary_note_result(said) : CU_OPERATING_SYSTEM;
 }
 
 static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stream)
@@ -473,7 +468,7 @@ cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
 	if (!streams_is_queue(stream))
 		return CU_NOT_SUPPORTED;
 	pthread_mutex_lock(&memory.lock);
-	behind = streams_find(&memory.streams, stream);
+	behind = streams_find_used(&memory.streams, stream);
 	if (behind)
 		at = bins_take(&memory.bins, stream, rounded(bytes));
 	if (at && !begin_life(at, bytes)) {
@@ -509,11 +504,16 @@ cu_result memory_free(cu_ptr addr)
 	return as_result(weir_free(memory.space, (void *)(uintptr_t)addr, NULL));
 }
 
+bool memory_stays(uint64_t bytes)
+{
+	return bytes < memory.account.block_bytes;
+}
+
 /* Whether what was freed stays with its stream. Of what moves, the space knows best what to do with
  * the memory of a range that is dead. */
 static bool keeps(uint64_t bytes)
 {
-	return !settings_moves() || bytes < memory.account.block_bytes;
+	return !settings_moves() || memory_stays(bytes);
 }
 
 cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
@@ -556,8 +556,6 @@ void memory_reset(cu_device device)
 	count_peaks();
 	atomic_store(&memory.device, -1);
 	streams_fini(&memory.streams);
-	weir_stream_destroy(memory.own);
-	memory.own = NULL;
 	bins_fini(&memory.bins);
 	infer_destroy(memory.infer);
 	memory.use.used = 0;

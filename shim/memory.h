@@ -18,8 +18,8 @@ struct weir_stream;
  * managed one where `weir run` named none, and its space. */
 bool memory_manages(void);
 
-/* Whether the current context is the managed GPU's primary one. */
-bool memory_is_primary(void);
+/* Whether allocations of a size share blocks, which never move. */
+bool memory_stays(uint64_t bytes);
 
 /* Allocate, for use on any stream. CU_OUT_OF_MEMORY: both budgets are full. */
 cu_result memory_alloc(cu_ptr *addr, uint64_t bytes);
@@ -54,8 +54,8 @@ struct weir_space *memory_space(void);
  * is of another context, or captured into a graph. */
 struct weir_stream *memory_stream(cu_stream stream);
 
-/* A stream of weir's own, for brackets of what is queued where the space has no name for it. NULL:
- * no memory. */
+/* A stream of weir's own, the calling thread's, for brackets of what is queued where the space has
+ * no name for it. NULL: no memory. */
 struct weir_stream *memory_stream_own(void);
 
 /* What the program is told: of both budgets together. */

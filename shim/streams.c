@@ -15,6 +15,16 @@ struct stream_entry {
 	bool ends;		     /* destroyed by the program before its work was done */
 };
 
+/* A stream of weir's own. When the thread has ended, another one may have its mark, and the
+ * stream. */
+struct stream_own {
+	const char *thread; /* its mark */
+	struct weir_stream *stream;
+};
+
+/* Its address tells threads apart. */
+static _Thread_local char thread_mark;
+
 /* ------------------------------------------------------------------ what the driver says */
 
 bool streams_is_queue(cu_stream native)
@@ -25,17 +35,23 @@ bool streams_is_queue(cu_stream native)
 }
 
 /* To ask would spoil another thread's capture, unless this one's mode is relaxed. */
-bool streams_is_busy(cu_stream native)
+cu_result streams_query(cu_stream native)
 {
 	int mode = CU_CAPTURE_MODE_RELAXED;
-	bool busy;
+	cu_result result;
 
 	if (!real.cuStreamQuery || !real.cuThreadExchangeStreamCaptureMode ||
 	    real.cuThreadExchangeStreamCaptureMode(&mode))
-		return false;
-	busy = real.cuStreamQuery(native) == CU_NOT_READY;
+		return CU_SUCCESS;
+	result = real.cuStreamQuery(native);
 	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
-	return busy;
+	return result;
+}
+
+/* Whether work of a stream is not done. */
+static bool is_busy(cu_stream native)
+{
+	return streams_query(native) == CU_NOT_READY;
 }
 
 cu_result streams_sync(cu_device device)
@@ -99,11 +115,42 @@ struct weir_stream *streams_find(struct streams *streams, cu_stream native)
 	return entry ? entry->adopted : NULL;
 }
 
+struct weir_stream *streams_find_used(struct streams *streams, cu_stream native)
+{
+	const bool preset = native == CU_STREAM_LEGACY || native == CU_STREAM_PER_THREAD;
+	cu_context current = NULL;
+
+	if (preset && (real.cuCtxGetCurrent(&current) || current != streams->primary))
+		return NULL;
+	return streams_find(streams, native);
+}
+
+struct weir_stream *streams_own(struct streams *streams)
+{
+	struct stream_own *more;
+
+	for (uint32_t o = 0; o < streams->nr_own; o++)
+		if (streams->own[o].thread == &thread_mark)
+			return streams->own[o].stream;
+	more = realloc(streams->own, (streams->nr_own + 1) * sizeof(*more));
+	if (more) {
+		streams->own = more;
+		more += streams->nr_own;
+		more->thread = &thread_mark;
+		if (!weir_stream_create(streams->machine, streams->gpu, &more->stream)) {
+			streams->nr_own++;
+			return more->stream;
+		}
+	}
+	/* Another thread's, which may have to wait. */
+	return streams->nr_own ? streams->own[0].stream : NULL;
+}
+
 /* A thread's default stream has the same name in all threads, so the space would take another
  * thread's next allocation for one that comes after this thread's work. */
 struct weir_stream *streams_find_behind(struct streams *streams, cu_stream native)
 {
-	struct weir_stream *own = streams_find(streams, native);
+	struct weir_stream *own = streams_find_used(streams, native);
 
 	if (!own || native != CU_STREAM_PER_THREAD)
 		return own;
@@ -130,7 +177,7 @@ bool streams_end(struct streams *streams, cu_stream native, struct stream_gone *
 		*gone = (struct stream_gone){.native = native};
 		return false;
 	}
-	entry->ends = entry->adopted && streams_is_queue(native) && streams_is_busy(native);
+	entry->ends = entry->adopted && streams_is_queue(native) && is_busy(native);
 	if (!entry->ends)
 		take(streams, entry, gone);
 	return entry->ends;
@@ -141,7 +188,7 @@ bool streams_take_idle(struct streams *streams, uint32_t *from, struct stream_go
 	for (; *from < streams->nr; ++*from) {
 		struct stream_entry *entry = &streams->entry[*from];
 
-		if (entry->ends && !streams_is_busy(entry->native)) {
+		if (entry->ends && !is_busy(entry->native)) {
 			take(streams, entry, gone);
 			return true;
 		}
@@ -153,7 +200,10 @@ void streams_fini(struct streams *streams)
 {
 	for (uint32_t s = 0; s < streams->nr; s++)
 		weir_stream_destroy(streams->entry[s].adopted);
+	for (uint32_t o = 0; o < streams->nr_own; o++)
+		weir_stream_destroy(streams->own[o].stream);
 	weir_stream_destroy(streams->threads);
+	free(streams->own);
 	free(streams->entry);
 	*streams = (struct streams){0};
 }

@@ -13,6 +13,7 @@
 #include "shim/hooks.h"
 
 struct stream_entry;
+struct stream_own;
 struct weir_machine;
 struct weir_stream;
 
@@ -22,6 +23,9 @@ struct streams {
 	struct stream_entry *entry;
 	uint32_t nr, max;
 	struct weir_stream *threads; /* waits for threads' default streams; NULL: not yet */
+	cu_context primary;	     /* the machine's context */
+	struct stream_own *own;	     /* see streams_own() */
+	uint32_t nr_own;
 };
 
 /* A stream that is in the table no longer. */
@@ -34,8 +38,9 @@ struct stream_gone {
  * lock. */
 bool streams_is_queue(cu_stream native);
 
-/* Whether work of a stream is not done. Takes no lock. */
-bool streams_is_busy(cu_stream native);
+/* What the driver says of a stream's work: CU_SUCCESS, also where it cannot be asked; CU_NOT_READY;
+ * or the error of its context. Takes no lock. */
+cu_result streams_query(cu_stream native);
 
 /* Wait for the work of all streams of the current context, and where that is another one, of the
  * device's primary context. Takes no lock, and none is to be held: it waits for the device.
@@ -46,9 +51,17 @@ cu_result streams_sync(cu_device device);
  * memory on the host, or there are far too many streams. */
 struct weir_stream *streams_find(struct streams *streams, cu_stream native);
 
+/* The same of a stream that the calling thread uses now. NULL also: it is a default stream, whose
+ * name stands for one of the thread's current context, and that is not the machine's. */
+struct weir_stream *streams_find_used(struct streams *streams, cu_stream native);
+
+/* A stream of weir's own, for work of the calling thread that has none: each thread has another,
+ * so that one need not wait for what another one waits for. NULL: no memory. */
+struct weir_stream *streams_own(struct streams *streams);
+
 /* What a range may be freed behind that was used on a stream: its name, but of a thread's default
- * stream one that waits for all that is queued on it now. NULL: as for streams_find(), or the wait
- * could not be queued. */
+ * stream one that waits for all that is queued on it now. NULL: as for streams_find_used(), or the
+ * wait could not be queued. */
 struct weir_stream *streams_find_behind(struct streams *streams, cu_stream native);
 
 /*

@@ -28,7 +28,8 @@ void summary_note_refused(uint64_t bytes);
 /* An allocation was the driver's to make: graphs, other contexts. */
 void summary_note_passed(void);
 
-/* What the driver's call ended with, which is returned: the first report of a fault is explained. */
+/* What the driver's call ended with, which is returned: the first report of a fault is
+ * explained. */
 cu_result summary_note_result(cu_result result);
 
 /* What is free cannot be given back: an error of the machine. */

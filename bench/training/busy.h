@@ -34,8 +34,8 @@ uint32_t priority_processors(void);
 
 /*
  * Prefer the calling thread, and take that back. PRIORITY_PIN keeps it on the first processor that
- * the process may use, and the busy threads, as many as before, off that one. Threads that it creates
- * meanwhile inherit what it has; those that are there already stay as they are.
+ * the process may use, and the busy threads, as many as before, off that one. Threads that it
+ * creates meanwhile inherit what it has; those that are there already stay as they are.
  */
 int priority_set(const struct priority *priority, char *why, size_t why_bytes);
 int priority_unset(const struct priority *priority, char *why, size_t why_bytes);

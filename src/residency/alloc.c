@@ -68,7 +68,8 @@ int alloc_guard(struct weir_space *space, const struct range *range, bool guarde
 	return err == -ENOSYS ? 0 : err;
 }
 
-/* Have the stream wait on the device for who used the bytes before, and for where they were freed. */
+/* Have the stream wait on the device for who used the bytes before, and for where they were
+ * freed. */
 static int follow_frees(struct weir_space *space, const struct use_list *uses,
 			struct weir_stream *stream)
 {

@@ -31,13 +31,14 @@ static void usage(bool asked)
 {
 	fprintf(asked ? stdout : stderr,
 		"program [--arrays N] [--bytes N] [--passes N] [--streams N] [--threads N]\n"
-		"        [--async] [--ask] [--spin] [--plant]\n"
+		"        [--async] [--ask] [--copied] [--spin] [--plant]\n"
 		"        [--reach linked|dlsym|proc|proc-first|per-thread]\n"
 		"\n"
 		"  --arrays, --bytes   of each thread, and of each array, a multiple of 4\n"
 		"  --streams           of each thread; 0: only stream 0\n"
 		"  --async             allocate and free in the order of streams\n"
 		"  --ask               ask the driver about each allocation, and check that\n"
+		"  --copied            copy arrays of addresses to kernels, which else make them\n"
 		"  --spin              with a kernel that waits for one on another stream\n"
 		"  --plant             write a wrong word, which must be found\n"
 		"  --reach             how the driver's functions are found\n");
@@ -68,7 +69,8 @@ void options_read(int argc, char **argv)
 		{"arrays", 1, NULL, 'a'},  {"bytes", 1, NULL, 'b'},   {"passes", 1, NULL, 'p'},
 		{"streams", 1, NULL, 's'}, {"threads", 1, NULL, 't'}, {"async", 0, NULL, 'y'},
 		{"ask", 0, NULL, 'q'},	   {"reach", 1, NULL, 'r'},   {"spin", 0, NULL, 'z'},
-		{"plant", 0, NULL, 'x'},   {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0},
+		{"plant", 0, NULL, 'x'},   {"copied", 0, NULL, 'c'},  {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int option;
 
@@ -87,6 +89,8 @@ void options_read(int argc, char **argv)
 			options.reach = reach_named(optarg);
 		else if (option == 'y' || option == 'q')
 			*(option == 'y' ? &options.async : &options.ask) = true;
+		else if (option == 'c')
+			options.copied = true;
 		else if (option == 'z')
 			options.spin = true;
 		else if (option == 'x')

@@ -14,8 +14,8 @@ enum { STREAMS_MAX = 16 };
 extern struct options {
 	unsigned arrays, passes, streams, threads; /* arrays and streams of each thread */
 	size_t bytes;				   /* of an array, in whole words */
-	bool async;	       /* memory comes and goes in the order of streams */
-	bool ask, spin, plant; /* see the usage */
+	bool async;		       /* memory comes and goes in the order of streams */
+	bool ask, copied, spin, plant; /* see the usage */
 	enum reach reach;
 } options;
 

@@ -200,14 +200,19 @@ static void launch(struct thread *t, enum kernel kernel, CUstream stream, void *
 
 #define LAUNCH(t, kernel, stream, ...) launch(t, kernel, stream, (void *[4]){__VA_ARGS__})
 
-/* a[i] = b[i * stride], by addresses that a kernel makes. */
+/* a[i] = b[i * stride], by addresses that a kernel makes, or that are copied there. */
 static void do_gather(struct thread *t, struct array *a, struct array *b, CUstream stream)
 {
 	uint64_t nr = a->bytes / 4 < POINTERS ? a->bytes / 4 : POINTERS;
-	uint64_t stride = a->bytes / 4 / nr * 4;
+	uint64_t stride = a->bytes / 4 / nr * 4, pointers[POINTERS] = {0};
 
+	for (uint64_t i = 0; i < nr; i++)
+		pointers[i] = b->addr + i * stride;
+	if (options.copied)
+		array_write(t, &t->pointers, pointers, stream);
 	use_begin(&t->pointers, stream);
-	LAUNCH(t, ADDRESSES, stream, &t->pointers.addr, &b->addr, &stride, &nr);
+	if (!options.copied)
+		LAUNCH(t, ADDRESSES, stream, &t->pointers.addr, &b->addr, &stride, &nr);
 	LAUNCH(t, GATHER, stream, &a->addr, &t->pointers.addr, &nr);
 	use_end(&t->pointers, stream);
 	for (uint64_t i = 0; i < nr; i++)

@@ -12,6 +12,8 @@
  *   mapping.c  mappings, access               ranges.c      sorted ranges of addresses
  *   stream.c   streams and their threads      ask.c         what calls tell of a stream
  *   capture.c  captures of streams            event.c       events
+ *   shapes.c   copies and fills of pictures   words.c       words that streams wait for, and write
+ *              and volumes
  *   submit.c   copies, fills, kernels that    work.c        what work does when its turn comes,
  *              tests launch                                 races
  *   change.c   changes of memory under work   packet.c      kernels of packets

@@ -370,6 +370,13 @@ FAKECUDA_API cu_result fake_graph_destroy(struct CUgraph_st *graph) __asm__("cuG
 bool capture_forbids(void);
 void captures_spoil(void);
 
+/* When a call that copies returns: at once, but for program memory where that makes calls block; or
+ * when it is done, but for copies within the memory of devices. */
+enum until { UNTIL_QUEUED, UNTIL_DONE };
+
+/* Queue, and wait as said. */
+cu_result op_submit(struct stream *stream, struct op *op, enum until until);
+
 /* Append; the operation is the stream's then, and waits for what its clock says. */
 void stream_add(struct stream *stream, struct op *op);
 bool stream_is_dead(const struct stream *stream);

@@ -8,6 +8,7 @@
 #define WEIR_TESTS_FAKE_FUNCTIONS_H
 
 #include "src/backend/cuda/driver.h"
+#include "tests/fakecuda/copies.h"
 
 typedef struct CUlib_st *cu_library;
 typedef struct CUkern_st *cu_kernel;
@@ -61,7 +62,6 @@ enum {
 	CU_POINTER_MAPPING_BYTES = 18,
 	CU_POINTER_MAPPING_START = 19,
 };
-enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2 };
 enum {
 	CU_POOL_REUSE_EVENTS = 1,
 	CU_POOL_REUSE_OPPORTUNISTIC,
@@ -176,7 +176,8 @@ enum {
 	X(launch_config, "cuLaunchKernelEx",                                                     \
 	  (const struct cu_launch_config *config, cu_function function, void **parameters,       \
 	   void **extra))                                                                        \
-	X(launch_cooperative, "cuLaunchCooperativeKernel", (LAUNCH_PARAMETERS))
+	X(launch_cooperative, "cuLaunchCooperativeKernel", (LAUNCH_PARAMETERS))                  \
+	FAKE_COPIES(X)
 
 /* X(member, symbol, parameters, arguments). */
 #define FAKE_PER_THREAD(X)                                                                         \
@@ -248,6 +249,7 @@ enum {
 	   void **extra),                                                                          \
 	  (config, function, parameters, extra))                                                   \
 	X(launch_cooperative, "cuLaunchCooperativeKernel_ptsz", (LAUNCH_PARAMETERS),               \
-	  (LAUNCH_ARGUMENTS))
+	  (LAUNCH_ARGUMENTS))                                                                      \
+	FAKE_COPIES_PER_THREAD(X)
 
 #endif

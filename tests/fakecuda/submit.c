@@ -17,10 +17,6 @@ cu_result stream_for(cu_stream handle, struct stream **stream, int *context)
 
 /* ------------------------------------------------------------------ copies */
 
-/* When a call that copies returns: at once, but for program memory where that makes calls block; or
- * when it is done, but for copies within the memory of devices. */
-enum until { UNTIL_QUEUED, UNTIL_DONE };
-
 static bool addr_is_device(uint64_t addr)
 {
 	const struct mapping *mapping = mapping_find(addr);
@@ -30,8 +26,7 @@ static bool addr_is_device(uint64_t addr)
 		(mapping->kind == MAPPING_VMM && mapping->piece->location == CU_LOCATION_DEVICE));
 }
 
-/* Queue, and wait as said. */
-static cu_result op_submit(struct stream *stream, struct op *op, enum until until)
+cu_result op_submit(struct stream *stream, struct op *op, enum until until)
 {
 	bool program = false, host = false;
 	uint64_t seq;

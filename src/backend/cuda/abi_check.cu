@@ -13,7 +13,8 @@
 namespace weir
 {
 #include "src/backend/cuda/driver.h"
-}
+#include "shim/copies.h"
+} // namespace weir
 
 #define SAME(ours, theirs) static_assert((int)(weir::ours) == (int)(theirs), #ours)
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs), #ours)
@@ -98,6 +99,59 @@ SAME_SIZE(CUstreamCaptureMode, int);
 SAME_SIZE(weir::cu_copy_attributes, CUmemcpyAttributes);
 SAME_PLACE(weir::cu_copy_attributes, dst, CUmemcpyAttributes, dstLocHint);
 SAME_PLACE(weir::cu_copy_attributes, flags, CUmemcpyAttributes, flags);
+
+/* ---- what only unmodified programs pass */
+
+SAME(CU_MEMORY_HOST, CU_MEMORYTYPE_HOST);
+SAME(CU_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE);
+SAME(CU_MEMORY_ARRAY, CU_MEMORYTYPE_ARRAY);
+SAME(CU_MEMORY_UNIFIED, CU_MEMORYTYPE_UNIFIED);
+
+#define SAME_END2D(end, x_of, y_of, type_of, host_of, device_of, array_of, pitch_of) \
+	SAME_PLACE(weir::cu_copy2d, end.x, CUDA_MEMCPY2D, x_of);                     \
+	SAME_PLACE(weir::cu_copy2d, end.y, CUDA_MEMCPY2D, y_of);                     \
+	SAME_PLACE(weir::cu_copy2d, end.type, CUDA_MEMCPY2D, type_of);               \
+	SAME_PLACE(weir::cu_copy2d, end.host, CUDA_MEMCPY2D, host_of);               \
+	SAME_PLACE(weir::cu_copy2d, end.device, CUDA_MEMCPY2D, device_of);           \
+	SAME_PLACE(weir::cu_copy2d, end.array, CUDA_MEMCPY2D, array_of);             \
+	SAME_PLACE(weir::cu_copy2d, end.pitch, CUDA_MEMCPY2D, pitch_of)
+
+SAME_SIZE(CUmemorytype, int);
+SAME_SIZE(weir::cu_copy2d, CUDA_MEMCPY2D);
+SAME_END2D(src, srcXInBytes, srcY, srcMemoryType, srcHost, srcDevice, srcArray, srcPitch);
+SAME_END2D(dst, dstXInBytes, dstY, dstMemoryType, dstHost, dstDevice, dstArray, dstPitch);
+SAME_PLACE(weir::cu_copy2d, width, CUDA_MEMCPY2D, WidthInBytes);
+SAME_PLACE(weir::cu_copy2d, height, CUDA_MEMCPY2D, Height);
+
+#define SAME_END3D(theirs, end, x_of, y_of, z_of, level_of, type_of, host_of, device_of, array_of, \
+		   pitch_of, rows_of)                                                              \
+	SAME_PLACE(weir::cu_copy3d, end.x, theirs, x_of);                                          \
+	SAME_PLACE(weir::cu_copy3d, end.y, theirs, y_of);                                          \
+	SAME_PLACE(weir::cu_copy3d, end.z, theirs, z_of);                                          \
+	SAME_PLACE(weir::cu_copy3d, end.level, theirs, level_of);                                  \
+	SAME_PLACE(weir::cu_copy3d, end.type, theirs, type_of);                                    \
+	SAME_PLACE(weir::cu_copy3d, end.host, theirs, host_of);                                    \
+	SAME_PLACE(weir::cu_copy3d, end.device, theirs, device_of);                                \
+	SAME_PLACE(weir::cu_copy3d, end.array, theirs, array_of);                                  \
+	SAME_PLACE(weir::cu_copy3d, end.pitch, theirs, pitch_of);                                  \
+	SAME_PLACE(weir::cu_copy3d, end.rows, theirs, rows_of)
+#define SAME_COPY3D(theirs)                                                              \
+	SAME_SIZE(weir::cu_copy3d, theirs);                                              \
+	SAME_END3D(theirs, src, srcXInBytes, srcY, srcZ, srcLOD, srcMemoryType, srcHost, \
+		   srcDevice, srcArray, srcPitch, srcHeight);                            \
+	SAME_END3D(theirs, dst, dstXInBytes, dstY, dstZ, dstLOD, dstMemoryType, dstHost, \
+		   dstDevice, dstArray, dstPitch, dstHeight);                            \
+	SAME_PLACE(weir::cu_copy3d, width, theirs, WidthInBytes);                        \
+	SAME_PLACE(weir::cu_copy3d, height, theirs, Height);                             \
+	SAME_PLACE(weir::cu_copy3d, depth, theirs, Depth)
+
+SAME_COPY3D(CUDA_MEMCPY3D);
+SAME_COPY3D(CUDA_MEMCPY3D_PEER);
+
+SAME_SIZE(weir::cu_stream_op, CUstreamBatchMemOpParams);
+SAME_PLACE(weir::cu_stream_op, kind, CUstreamBatchMemOpParams, operation);
+SAME_PLACE(weir::cu_stream_op, addr, CUstreamBatchMemOpParams, waitValue.address);
+SAME_PLACE(weir::cu_stream_op, addr, CUstreamBatchMemOpParams, writeValue.address);
 
 /* ---- functions: the symbol that cuda.h gives the name today, and what it takes */
 

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs whose kernels use memory that their launches do not name, or that wait for each other,
+ * one for each run. The memory is several times what a run under weir is given, and all of it is
+ * used between the steps that matter, so that what nobody expects to be used is elsewhere by then.
+ * It prints what it read, so that a run under weir can be compared with one without; the first call
+ * that fails is named and ends it with status 1. The kernels are those of
+ * tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h declares.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/dropin/api.h"
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
+
+enum { NON_BLOCKING = 1, NO_TIMING = 2 };
+enum { ARRAYS = 48, WORDS = 1 << 14, BYTES = 4 * WORDS, MORE = 16 };
+#define PER_THREAD ((CUstream)2) /* CU_STREAM_PER_THREAD */
+
+static const char image[] = "fakecuda kernels\nglobal table 8\n";
+
+static struct api cu;
+static CUcontext context;
+static CUmodule module;
+static CUdeviceptr array[ARRAYS], out; /* out: words for what kernels find */
+
+static void check(CUresult result, const char *call, int line)
+{
+	if (!result)
+		return;
+	fprintf(stderr, "hidden: line %d: %s: %d\n", line, call, result);
+	exit(1);
+}
+
+#define OK(call) check(call, #call, __LINE__)
+
+static CUfunction kernel(const char *name)
+{
+	CUfunction function = NULL;
+
+	OK(cu.cuModuleGetFunction(&function, module, name));
+	return function;
+}
+
+static void launch(const char *name, CUstream stream, void **parameters)
+{
+	OK(cu.cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+}
+
+#define LAUNCH(name, stream, ...) launch(name, stream, (void *[]){__VA_ARGS__})
+
+/* Every word of the n-th array is value. */
+static void fill(unsigned n, unsigned value, CUstream stream)
+{
+	uint64_t nr = WORDS, word = value;
+
+	LAUNCH("fill", stream, &array[n], &nr, &word);
+}
+
+/* Use all arrays, each with a word that is its own and that of the time. */
+static void use_all(unsigned time, CUstream stream)
+{
+	for (unsigned n = 0; n < ARRAYS; n++)
+		fill(n, 1000 * time + n, stream);
+	OK(cu.cuStreamSynchronize(stream));
+}
+
+static void show(const char *what, CUdeviceptr addr, unsigned nr)
+{
+	uint32_t word[ARRAYS];
+
+	OK(cuMemcpyDtoH_v2(word, addr, nr * sizeof(*word)));
+	printf("%s", what);
+	for (unsigned i = 0; i < nr; i++)
+		printf(" %u", word[i]);
+	printf("\n");
+	(void)fflush(stdout);
+}
+
+static CUstream stream_make(void)
+{
+	CUstream stream;
+
+	OK(cu.cuStreamCreate(&stream, NON_BLOCKING));
+	return stream;
+}
+
+/* ------------------------------------------------------------------ arrays of addresses */
+
+/* Read a word of each array by the addresses that lie at from, early and after other work. */
+static void gather(CUdeviceptr from, CUstream stream)
+{
+	uint64_t nr = ARRAYS;
+
+	for (unsigned time = 2; time < 5; time++) {
+		LAUNCH("gather", stream, &out, &from, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("gathered", out, ARRAYS);
+		use_all(time, stream);
+	}
+}
+
+static CUdeviceptr pointers_make(void)
+{
+	CUdeviceptr addr;
+
+	OK(cu.cuMemAlloc(&addr, sizeof(array)));
+	return addr;
+}
+
+static void copied(void)
+{
+	CUdeviceptr from = pointers_make();
+
+	OK(cu.cuMemcpyHtoD(from, array, sizeof(array)));
+	gather(from, stream_make());
+}
+
+static void copied_async(void)
+{
+	CUdeviceptr from = pointers_make();
+	CUstream stream = stream_make();
+	void *staging;
+
+	OK(cu.cuMemHostAlloc(&staging, sizeof(array), 0));
+	memcpy(staging, array, sizeof(array));
+	OK(cu.cuMemcpyHtoDAsync(from, staging, sizeof(array), stream));
+	gather(from, stream);
+}
+
+/* By the calls that find out what they copy from: of the program's own memory, and pinned. */
+static void copied_unified(void)
+{
+	CUdeviceptr from = pointers_make();
+	CUstream stream = stream_make();
+	void *staging;
+
+	OK(cuMemcpy(from, (uintptr_t)array, sizeof(array)));
+	gather(from, stream);
+	from = pointers_make();
+	OK(cu.cuMemHostAlloc(&staging, sizeof(array), 0));
+	memcpy(staging, array, sizeof(array));
+	OK(cuMemcpyAsync(from, (uintptr_t)staging, sizeof(array), stream));
+	gather(from, stream);
+}
+
+/* What kernels read is a copy of what came from the host, which is gone. */
+static void copied_on(void)
+{
+	CUdeviceptr first = pointers_make(), second = pointers_make(), third = pointers_make();
+	CUstream stream = stream_make();
+
+	OK(cu.cuMemcpyHtoD(first, array, sizeof(array)));
+	OK(cuMemcpyDtoD_v2(second, first, sizeof(array)));
+	OK(cu.cuMemFree(first));
+	OK(cu.cuMemcpyDtoDAsync(third, second, sizeof(array), stream));
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuMemFree(second));
+	gather(third, stream);
+}
+
+/* A kernel made the addresses: no call shows them. */
+static void stored(void)
+{
+	CUdeviceptr from = pointers_make();
+	CUstream stream = stream_make();
+	uint64_t nr = 1, stride = 0;
+
+	for (unsigned n = 0; n < ARRAYS; n++) {
+		CUdeviceptr at = from + n * sizeof(from);
+
+		LAUNCH("addresses", stream, &at, &array[n], &stride, &nr);
+	}
+	use_all(1, stream);
+	gather(from, stream);
+}
+
+/* ------------------------------------------------------------------ other ways to memory */
+
+/* A variable of the module holds the address. */
+static void variable(void)
+{
+	CUstream stream = stream_make();
+	CUdeviceptr table;
+	uint64_t nr = ARRAYS;
+	size_t bytes;
+
+	OK(cu.cuModuleGetGlobal(&table, &bytes, module, "table"));
+	for (unsigned n = 0; n < ARRAYS; n += 5) {
+		OK(cu.cuMemcpyHtoD(table, &array[n], sizeof(array[n])));
+		LAUNCH("load_table", stream, &out, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("loaded", out, ARRAYS);
+		use_all(n + 2, stream);
+	}
+}
+
+/* A list with a node in each array, at its end. */
+static void list(void)
+{
+	const uint64_t at = BYTES - 16;
+	CUdeviceptr first = array[0] + at;
+	CUstream stream = stream_make();
+	uint64_t nr = ARRAYS, words = WORDS / 2, value = 5;
+
+	for (unsigned n = 0; n < ARRAYS; n++) {
+		uint64_t node[2] = {n + 1 < ARRAYS ? array[n + 1] + at : 0, 1 + n * n};
+
+		OK(cu.cuMemcpyHtoD(array[n] + at, node, sizeof(node)));
+	}
+	for (unsigned time = 0; time < 3; time++) {
+		LAUNCH("list_sum", stream, &out, &first, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("sum", out, 1);
+		for (unsigned n = 0; n < ARRAYS; n++)
+			LAUNCH("fill", stream, &array[n], &words, &value);
+	}
+	OK(cu.cuStreamSynchronize(stream));
+}
+
+/* ------------------------------------------------------------------ streams */
+
+/* Memory that is freed on one stream behind another one's use, which is late, and memory that is
+ * freed on one and used by the next owner on another; events are all the order there is. */
+static void side(void)
+{
+	CUstream first = stream_make(), second = stream_make();
+	CUevent freed, used;
+	uint64_t nr = WORDS;
+
+	OK(cu.cuEventCreate(&freed, NO_TIMING));
+	OK(cu.cuEventCreate(&used, NO_TIMING));
+	for (unsigned time = 0; time < ARRAYS; time++) {
+		CUdeviceptr old, next;
+		uint64_t value = time, last = 90000 + time;
+
+		OK(cu.cuMemAllocAsync(&old, BYTES, first));
+		LAUNCH("fill", first, &old, &nr, &value);
+		OK(cu.cuEventRecord(used, first));
+		OK(cu.cuStreamWaitEvent(second, used, 0));
+		fill(time, 7 * time, second);
+		LAUNCH("add", second, &array[time], &array[time], &old, &nr);
+		OK(cu.cuEventRecord(used, second));
+		OK(cu.cuStreamWaitEvent(first, used, 0));
+		OK(cu.cuMemFreeAsync(old, first));
+		OK(cu.cuEventRecord(freed, first));
+		OK(cu.cuStreamWaitEvent(second, freed, 0));
+		OK(cu.cuMemAllocAsync(&next, BYTES, second));
+		LAUNCH("fill", second, &next, &nr, &last);
+		LAUNCH("copy", second, &array[(time + 1) % ARRAYS], &next, &nr);
+		OK(cu.cuMemFreeAsync(next, second));
+	}
+	OK(cu.cuCtxSynchronize());
+	for (unsigned n = 0; n < ARRAYS; n++)
+		show("array", array[n] + BYTES - 8, 2);
+}
+
+/* A kernel on one stream runs until one on another stores a word, which does so after work over all
+ * of the memory; whoever waits for the first waits forever. */
+static void waiting_on(CUstream waits, CUstream works)
+{
+	uint64_t value = 77, nr = 1;
+	CUdeviceptr flag;
+
+	OK(cu.cuMemAlloc(&flag, 4));
+	for (unsigned time = 2; time < 5; time++) {
+		OK(cu.cuMemsetD32Async(flag, 0, 1, works));
+		OK(cu.cuStreamSynchronize(works));
+		LAUNCH("wait_flag", waits, &flag, &value);
+		use_all(time, works);
+		LAUNCH("store_flag", works, &flag, &value);
+		OK(cu.cuStreamSynchronize(waits));
+		for (unsigned n = 0; n < ARRAYS; n += 7)
+			show("array", array[n], (unsigned)nr);
+	}
+}
+
+static void waiting(void)
+{
+	waiting_on(stream_make(), stream_make());
+}
+
+/* The kernel that waits is on the thread's default stream. */
+static void waiting_thread(void)
+{
+	waiting_on(PER_THREAD, stream_make());
+}
+
+/* The same in a context of the program's own, whose default stream has the name of the other's. */
+static void other_context(void)
+{
+	uint64_t nr = WORDS, value = 7;
+	CUmodule of_context[2] = {module, NULL};
+	CUdeviceptr addr[MORE];
+	CUcontext own;
+
+	OK(cuCtxCreate_v2(&own, 0, 0));
+	OK(cu.cuModuleLoadData(&of_context[1], image));
+	for (unsigned time = 0; time < 4; time++) {
+		OK(cu.cuCtxSetCurrent(time % 2 ? context : own));
+		module = of_context[time % 2 ? 0 : 1];
+		for (unsigned n = 0; n < ARRAYS; n++) {
+			value = 100 * time + n;
+			LAUNCH("fill", NULL, &array[n], &nr, &value);
+			LAUNCH("add", NULL, &array[n], &array[n], &array[n], &nr);
+		}
+		for (unsigned n = 0; n < MORE; n++) {
+			OK(cu.cuMemAllocAsync(&addr[n], BYTES, NULL));
+			LAUNCH("copy", NULL, &addr[n], &array[n], &nr);
+		}
+		for (unsigned n = 0; n < MORE; n++) {
+			show("copy", addr[n] + BYTES - 8, 2);
+			OK(cu.cuMemFreeAsync(addr[n], NULL));
+		}
+		OK(cu.cuCtxSynchronize());
+	}
+	OK(cu.cuCtxSetCurrent(context));
+	module = of_context[0];
+}
+
+/* For a while events cannot be recorded, which the program does not use. The driver without a GPU
+ * has a function for that, which under weir is found by the driver's own path alone. */
+static void no_events(void)
+{
+	bool (*fail)(const char *symbol, uint64_t skip, int result);
+	const char *path = getenv("WEIR_RUN_DRIVER");
+	void *driver = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	CUstream stream = stream_make();
+	uint64_t nr = WORDS;
+
+	*(void **)&fail = driver ? dlsym(driver, "fakecuda_fail_symbol") : NULL;
+	if (!fail)
+		exit(1);
+
+	for (unsigned skip = 0; skip < 4; skip++) {
+		unsigned n = ARRAYS - 1 - skip;
+		CUdeviceptr addr = array[n];
+		uint64_t value = 40 + skip;
+
+		fill(n, 30 + skip, stream);
+		OK(cu.cuStreamSynchronize(stream));
+		/* The launch may be refused, or be noted too late by weir. */
+		(void)fail("cuEventRecord", skip, 304);
+		(void)cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream,
+					(void *[]){&addr, &nr, &value}, NULL);
+		(void)fail("cuEventRecord", 0, 0);
+		fill(n, 7, stream);
+		LAUNCH("add", stream, &addr, &addr, &addr, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("added", addr, 1);
+		use_all(skip, stream);
+	}
+}
+
+/* Allocations until there is no memory, twice; what there is can be used before and after. */
+static void full(void)
+{
+	enum { MOST = 1 << 12 };
+	static CUdeviceptr addr[MOST];
+	CUstream stream = stream_make();
+	uint64_t nr = WORDS;
+
+	for (unsigned time = 2; time < 4; time++) {
+		unsigned n = 0;
+		CUresult result = 0;
+
+		while (!result && n < MOST) {
+			result = time % 2 ? cu.cuMemAlloc(&addr[n], BYTES)
+					  : cu.cuMemAllocAsync(&addr[n], BYTES, stream);
+			if (!result)
+				LAUNCH("copy", stream, &addr[n], &array[n % ARRAYS], &nr);
+			n += !result;
+		}
+		printf("some %d, then %d\n", n > 0, result);
+		use_all(time, stream);
+		for (unsigned i = 0; i < n; i++)
+			OK(time % 2 ? cu.cuMemFree(addr[i]) : cu.cuMemFreeAsync(addr[i], stream));
+		OK(cu.cuStreamSynchronize(stream));
+		use_all(10 * time, stream);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = {{"copied", copied},
+		     {"copied-async", copied_async},
+		     {"copied-unified", copied_unified},
+		     {"copied-on", copied_on},
+		     {"stored", stored},
+		     {"variable", variable},
+		     {"list", list},
+		     {"side", side},
+		     {"waiting", waiting},
+		     {"waiting-thread", waiting_thread},
+		     {"other-context", other_context},
+		     {"no-events", no_events},
+		     {"full", full}};
+
+	if (argc != 2 || api_open(&cu, REACH_LINKED))
+		return 1;
+	OK(cu.cuInit(0));
+	OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuModuleLoadData(&module, image));
+	OK(cu.cuMemAlloc(&out, ARRAYS * sizeof(uint32_t)));
+	for (unsigned n = 0; n < ARRAYS; n++)
+		OK(cu.cuMemAlloc(&array[n], BYTES));
+	use_all(1, NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (!strcmp(argv[1], cases[i].name)) {
+			cases[i].run();
+			for (unsigned n = 0; n < ARRAYS; n++)
+				show("at the end", array[n], 1);
+			return 0;
+		}
+	return 1;
+}

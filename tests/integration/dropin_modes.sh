@@ -1,0 +1,150 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir run --mode`: programs that know nothing of weir compute the same in each mode on the driver
+# without a GPU, with less GPU memory than they allocate; also where kernels use what their launches
+# do not name. In mode fast such a program may end with a fault, and then it is said. Needs WEIR,
+# BUILD_DIR, SOURCE_DIR, FAKECUDA_DRIVER. Prints a line a test. WEIR_TEST_LONG: all ways to the
+# driver with all numbers of streams and threads.
+#
+# A library cannot be put before a sanitizer's, so this is for builds without one.
+#
+# Labels: optimised
+set -u
+
+: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
+if [ -n "${WEIR_SANITIZE-}" ]; then
+	echo "ok - skipped: a build with a sanitizer has no library for programs"
+	exit 0
+fi
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+cd "$dir" || exit 1
+export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+export FAKECUDA_HBM_BYTES=67108864 FAKECUDA_REPORT="$dir/report"
+programs=${BUILD_DIR:?is the build folder}/tests/dropin
+
+# same MODE BUDGET PROGRAM ARGS...: under weir it prints what is in plain, and nothing went wrong.
+same()
+{
+	mode=$1
+	budget=$2
+	shift 2
+	rm -f report
+	timeout 30 "$WEIR" run --mode "$mode" --gpu-budget "$budget" --stats stats.json -- "$@" \
+		>out 2>err || fail "$* exits with $? in mode $mode with $budget" out err report
+	cmp -s plain out || fail "$* differs in mode $mode with $budget" plain out err report
+	has report ' races 0 unmaps 0 .* problem none$'
+	has stats.json "\"mode\": \"$mode\""
+}
+
+# Arrays of addresses are copied: of those that kernels make, mode fast may know too late.
+arrays=10 bytes=150000 # three blocks each, the last one not full
+all_ways()
+{
+	threads=$1
+	shift
+	set -- --arrays $arrays --bytes $bytes --passes 6 --threads "$threads" --copied "$@"
+	"$programs/program" "$@" >plain || fail "the program fails by itself: $*" plain
+	for part in 2 3; do
+		for mode in fixed safe fast; do
+			same $mode $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
+		done
+	done
+}
+
+all_ways 1
+all_ways 2 --reach dlsym --streams 3 --async
+all_ways 1 --reach proc --async --ask --streams 1
+all_ways 3 --reach proc-first --async
+all_ways 3 --reach per-thread --async --streams 0
+all_ways 1 --reach per-thread --spin --streams 2
+all_ways 1 --spin --async --streams 3
+all_ways 2 --streams 0 --ask
+if [ -n "${WEIR_TEST_LONG-}" ]; then
+	for reach in linked dlsym proc proc-first per-thread; do
+		for streams in 0 1 2 3; do
+			for threads in 1 2 3; do
+				all_ways "$threads" --reach "$reach" --streams "$streams" --ask
+				all_ways "$threads" --reach "$reach" --streams "$streams" --async
+			done
+		done
+		all_ways 1 --reach "$reach" --spin --streams 2
+		all_ways 1 --reach "$reach" --spin --streams 3 --async
+	done
+fi
+echo "ok - programs compute the same in all modes"
+
+# Kernels that use what their launches do not name, with three times the budget.
+for name in copied copied-async copied-unified copied-on variable list side other-context no-events; do
+	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
+	for mode in fixed safe fast; do
+		same $mode 1MiB "$programs/hidden" $name
+	done
+done
+echo "ok - what a launch does not name is there"
+
+# All calls that copy, fill, or have a stream wait for a word.
+for streams in all thread; do
+	timeout 30 "$programs/copies" $streams >plain || fail "copies fail by themselves" plain
+	for mode in fixed safe fast; do
+		same $mode 1MiB "$programs/copies" $streams
+	done
+done
+echo "ok - copies and fills find their memory"
+
+# What kernels themselves store need not be seen in mode fast: right, or a fault that is explained.
+timeout 30 "$programs/hidden" stored >plain || fail "stored fails by itself" plain
+same fixed 1MiB "$programs/hidden" stored
+same safe 1MiB "$programs/hidden" stored
+if timeout 30 "$WEIR" run --mode fast --gpu-budget 1MiB -- "$programs/hidden" stored >out 2>err; then
+	cmp -s plain out || fail "stored differs in mode fast, and nothing says so" plain out err
+else
+	has err '^weir: a kernel used an address that is not mapped.*--mode safe$' \
+		'^weir: +launched last but 0: gather$' '^hidden: .*: 700$'
+	lines=$(wc -l <out) # what came before the fault was right
+	head -n "$lines" plain | cmp -s - out || fail "stored differs before the fault" plain out
+fi
+echo "ok - a fault is explained"
+
+# A kernel that waits for a later launch, while nothing has to make room.
+for name in waiting waiting-thread; do
+	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
+	for mode in fixed safe fast; do
+		same $mode 16MiB "$programs/hidden" $name
+	done
+done
+echo "ok - kernels that wait for later ones"
+
+# Full budgets are out of memory in each mode, for the allocation alone: later work goes on.
+timeout 30 "$programs/hidden" full >plain || fail "full fails by itself" plain
+for mode in fixed safe fast; do
+	rm -f report
+	timeout 30 "$WEIR" run --mode $mode --gpu-budget 1MiB --host-budget 4MiB -- \
+		"$programs/hidden" full >out 2>err || fail "full exits with $? in mode $mode" out err
+	cmp -s plain out || fail "full differs in mode $mode" plain out err
+	has err '^weir: .* asked for, and both budgets are full'
+	has report ' races 0 unmaps 0 .* problem none$'
+done
+echo "ok - full budgets are out of memory"
+
+"$WEIR" run --mode quick -- "$programs/program" >out 2>err
+[ $? = 2 ] || fail "--mode quick is not refused" out err
+has err "--mode quick: write fixed, safe or fast"
+[ "$(wc -l <err)" = 1 ] || fail "--mode quick says more than a line" err
+echo "ok - other modes are refused"
+
+for mode in safe fast; do
+	timeout 30 "$WEIR" run --mode $mode --gpu-budget 1MiB --trace $mode.trace --mark fill:20 -- \
+		"$programs/program" --arrays 20 --passes 20 --copied >out 2>err ||
+		fail "a trace in mode $mode fails" out err
+	"$WEIR" trace info $mode.trace >out || fail "the trace of mode $mode cannot be read" out
+	has out '^recording +ended as it should$' '^mode +planned$' '^marks +[0-9]+$'
+	"$WEIR" replay $mode.trace --machine h200 --manager weir,native --gpu-budget 100MB \
+		--no-think >out 2>err || fail "the trace of mode $mode cannot be replayed" out err
+	has out 'weir +[0-9.]+' 'native +[0-9.]+'
+done
+echo "ok - traces of modes that move"
