@@ -613,8 +613,9 @@ WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_st
  * Open a bracket for launches that may touch any range of the space, by pointers that nobody
  * knows of, say. All ranges are mapped, and stay where they are until what is queued before
  * weir_end() is done. What `uses` names is placed as weir_begin() places it, and is what plans are
- * made of; all else is left where it lies, here or there, and counts as WEIR_ATOMIC: so it has no
- * order with other uses of this kind, and counts as written.
+ * made of; all else is left where it lies, here or there, unless it has to make room for that, and
+ * counts as WEIR_ATOMIC: so it has no order with other uses of this kind, and counts as written. In
+ * it launches may declare uses of any kind.
  *
  * It costs more than weir_begin(): in work for each range, in mapping on the host what was not used
  * since it went there, and since what it may touch cannot move while it runs.

@@ -268,20 +268,36 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 	return err ? err : near_place_fresh(space, use, in.level, settle);
 }
 
+/* The blocks of the use are none to be evicted for it. */
+static void mark_blocks(const struct space_use *use)
+{
+	struct range *range = use->range;
+
+	range->mark_first = MIN(range->mark_first, use->first);
+	range->mark_last = MAX(range->mark_last, use->first + use->nr - 1);
+}
+
 void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
 	for (uint32_t u = 0; u < nr_uses; u++) {
 		struct range *range = uses[u].range;
-		uint32_t last = uses[u].first + uses[u].nr - 1;
 
 		if (range->mark != space->mark) {
 			range->mark = space->mark;
-			range->mark_first = uses[u].first;
-			range->mark_last = last;
+			range->mark_first = UINT32_MAX;
+			range->mark_last = 0;
 		}
-		range->mark_first = MIN(range->mark_first, uses[u].first);
-		range->mark_last = MAX(range->mark_last, last);
+		if (!uses[u].stays)
+			mark_blocks(&uses[u]);
 	}
+}
+
+/* From here on what may be touched stays where it is: what it gave way to is placed. */
+static void mark_staying(struct place_pass *p)
+{
+	p->staying = true;
+	for (uint32_t u = p->use; u < p->nr_uses; u++)
+		mark_blocks(&p->uses[u]);
 }
 
 /* Map what is used in place and was left unmapped. */
@@ -305,6 +321,8 @@ int place_uses(struct weir_space *space, struct place_pass *p, struct settle *se
 	/* Making room for one use must not evict another. */
 	space->keep_marked = true;
 	for (; p->use < p->nr_uses; p->use++) {
+		if (p->uses[p->use].stays && !p->staying)
+			mark_staying(p);
 		if (p->uses[p->use].kind != WEIR_DISCARD)
 			err = place_use(space, p, settle);
 		if (err)

@@ -490,7 +490,8 @@ void budget_log_full(struct weir_machine *machine, uint32_t memory, uint64_t byt
 
 /* ---- place.c */
 
-/* Mark what a bracket names, as soon as that is known: it is then not pooled while it is placed. */
+/* Mark what a bracket names, as soon as that is known: it is then not pooled while it is placed. Nor
+ * is what its launches may touch; but until all that is declared is placed, that may be evicted. */
 void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
 /* How far the uses of a bracket are ready. */
@@ -501,6 +502,7 @@ struct place_pass {
 	uint32_t use; /* that is being placed; nr_uses: all are, and are mapped */
 	uint32_t nth; /* its blocks that are */
 	bool no_room; /* what is left of it stays where it is */
+	bool staying; /* nothing that launches may touch is evicted any more */
 };
 
 /* A part of a pass: make the uses ready: back, fetch, or leave in place; nothing is pinned yet. */
