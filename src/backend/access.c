@@ -61,11 +61,15 @@ bool access_covers(const struct access_bracket *bracket, const struct weir_use *
 	struct access_interval what = interval_of(use);
 
 	for (; bracket; bracket = bracket->outer) {
-		bool covers = use->kind == WEIR_ATOMIC
-				      ? intervals_cover(bracket->atomics, bracket->nr_atomics, what)
-			      : use_writes(use)
-				      ? intervals_cover(bracket->writes, bracket->nr_writes, what)
-				      : intervals_cover(bracket->reads, bracket->nr_reads, what);
+		bool covers = intervals_cover(bracket->any, bracket->nr_any, what);
+
+		if (covers)
+			return true;
+		covers = use->kind == WEIR_ATOMIC
+				 ? intervals_cover(bracket->atomics, bracket->nr_atomics, what)
+			 : use_writes(use)
+				 ? intervals_cover(bracket->writes, bracket->nr_writes, what)
+				 : intervals_cover(bracket->reads, bracket->nr_reads, what);
 
 		if (covers)
 			return true;
@@ -142,6 +146,12 @@ static void atomics_share(struct access_bracket *bracket)
 	bracket->nr_atomics = bracket->nr_writes;
 }
 
+/* Whether it is one beside others like it. */
+static bool use_is_atomic(const struct weir_use *use)
+{
+	return use->kind == WEIR_ATOMIC || use->kind == BACKEND_ANY;
+}
+
 /* Those that are, and what is written. */
 static int atomics_make(struct access_bracket *bracket, const struct weir_use *uses, uint32_t nr,
 			size_t nr_atomics)
@@ -154,7 +164,7 @@ static int atomics_make(struct access_bracket *bracket, const struct weir_use *u
 	bracket->atomics = bracket->made_atomics;
 	memcpy(bracket->atomics, bracket->writes, at * sizeof(*bracket->atomics));
 	for (uint32_t i = 0; i < nr; i++)
-		if (uses[i].kind == WEIR_ATOMIC)
+		if (use_is_atomic(&uses[i]))
 			bracket->atomics[at++] = interval_of(&uses[i]);
 	bracket->nr_atomics = intervals_merge(bracket->atomics, at);
 	return 0;
@@ -172,16 +182,19 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 		if (!uses[i].bytes || uses[i].bytes > UINTPTR_MAX - (uintptr_t)uses[i].addr)
 			return -EINVAL;
 	/* In one piece: in the simulator every bracket has one. */
-	bracket = malloc(sizeof(*bracket) + 2 * (nr + (size_t)1) * sizeof(bracket->list[0]));
+	bracket = malloc(sizeof(*bracket) + 3 * (nr + (size_t)1) * sizeof(bracket->list[0]));
 	if (!bracket)
 		return -ENOMEM;
 	*bracket = (struct access_bracket){
 		.owner = owner,
 		.reads = bracket->list,
 		.writes = bracket->list + nr + 1,
+		.any = bracket->list + 2 * (nr + (size_t)1),
 	};
 	for (uint32_t i = 0; i < nr; i++) {
-		if (uses[i].kind == WEIR_ATOMIC) {
+		if (uses[i].kind == BACKEND_ANY)
+			bracket->any[bracket->nr_any++] = interval_of(&uses[i]);
+		if (use_is_atomic(&uses[i])) {
 			nr_atomics++;
 			continue;
 		}
@@ -192,6 +205,7 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 	}
 	bracket->nr_reads = intervals_merge(bracket->reads, bracket->nr_reads);
 	bracket->nr_writes = intervals_merge(bracket->writes, bracket->nr_writes);
+	bracket->nr_any = intervals_merge(bracket->any, bracket->nr_any);
 	if (!nr_atomics) {
 		atomics_share(bracket);
 	} else if (atomics_make(bracket, uses, nr, nr_atomics)) {

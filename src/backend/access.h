@@ -24,22 +24,22 @@ struct access_interval {
 
 /*
  * One bracket: disjoint sorted intervals of what may be read, of the part of it that may be
- * written, and of what may be used by atomics, which is that part and uses of WEIR_ATOMIC. What a
- * bracket overwrites or writes an earlier launch of it may have filled: it may be read. What it
- * discards nobody may touch.
+ * written, of what may be used by atomics, which is that part and uses of WEIR_ATOMIC, and of the
+ * part of this that may be used in any way (BACKEND_ANY). What a bracket overwrites or writes an
+ * earlier launch of it may have filled: it may be read. What it discards nobody may touch.
  */
 struct access_bracket {
 	struct access_bracket *outer; /* another owner's, open on the same stream */
 	const void *owner;
-	struct access_interval *reads, *writes,
-		*atomics; /* without WEIR_ATOMIC the last is writes */
-	size_t nr_reads, nr_writes, nr_atomics;
+	struct access_interval *reads, *writes, *any,
+		*atomics; /* without such uses the last is writes */
+	size_t nr_reads, nr_writes, nr_any, nr_atomics;
 	/* Memory of lists of what is written and of atomics that are not in list[]; owned. */
 	struct access_interval *made_writes, *made_atomics;
 	/* The last kernel in it; the backend's own: the stream's fences when it began and ended. */
 	uint64_t begin, end;
 	const struct weir_kernel *kernel; /* NULL: none yet */
-	struct access_interval list[];	  /* reads and writes, as it was created */
+	struct access_interval list[];	  /* reads, writes and any, as it was created */
 };
 
 /* -EINVAL: a use without bytes, or beyond the end of memory. -ENOMEM. NULL is freed as well. */
@@ -47,7 +47,8 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 			  struct access_bracket **out);
 void access_bracket_free(struct access_bracket *bracket);
 
-/* The bracket may not write [begin, begin + bytes) any more. -ENOMEM: nothing changed. */
+/* The bracket may not write [begin, begin + bytes) any more, of which it uses nothing in any way.
+ * -ENOMEM: nothing changed. */
 int access_narrow(struct access_bracket *bracket, uintptr_t begin, uint64_t bytes);
 
 /* Whether one of a chain of brackets allows the use. */

@@ -63,6 +63,10 @@ enum backend_stream_kind {
 
 enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* and read */ };
 
+/* A use of access_begin() alone: launches may touch the bytes in any way, and beside other brackets
+ * it is a WEIR_ATOMIC one. */
+#define BACKEND_ANY ((enum weir_use_kind)(WEIR_ATOMIC + 1))
+
 /* Block addresses that a chunk may be mapped at, at a time. */
 #define BACKEND_PLACES_MAX (WEIR_DEVICES_MAX + 1u)
 
@@ -412,7 +416,7 @@ struct backend_ops {
 	/*
 	 * A space, the owner, tells what launches on the stream may touch from here on, until it
 	 * calls access_end: one bracket an owner on a stream at a time, those of several end in any
-	 * order. Other touches of planned reservations (see access_guard) are trapped by sim and
+	 * order. A use may be BACKEND_ANY. Other touches of planned reservations (see access_guard) are trapped by sim and
 	 * by cuda's debug mode. -WEIR_ECONTRACT: the stream is being captured.
 	 * Optional: nothing, 0. By: core (S). Blocks: no; access_end in cuda's debug mode, for the
 	 * stream.

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
@@ -442,7 +443,9 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	for (uint32_t u = 0; u < slot->uses.nr; u++)
 		all[u] = (struct weir_use){.addr = slot->uses.use[u].range->addr,
 					   .bytes = slot->uses.use[u].range->bytes,
-					   .kind = slot->uses.all ? WEIR_WRITE : WEIR_ATOMIC};
+					   .kind = slot->uses.all ? WEIR_WRITE : BACKEND_ANY};
+	if (nr_uses)
+		memcpy(all, uses, nr_uses * sizeof(*all));
 	err = b->ops->access_begin(b, stream_id(slot->stream), space, all, slot->uses.nr);
 	free(all);
 	return err;
