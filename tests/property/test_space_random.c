@@ -40,12 +40,14 @@ static void run_sequence(uint64_t seed)
 
 		if (what < 3)
 			op_alloc(&m);
-		else if (what < 10)
+		else if (what < 9)
 			op_bracket(&m);
 		else if (what == 10)
 			op_launch_alone(&m);
 		else if (what == 11 && one_in(&m, 4))
 			op_whole_space(&m);
+		else if (what == 9)
+			op_open(&m);
 		else
 			some_op(&m);
 	}
@@ -90,6 +92,7 @@ static void test_space_random_sequences(void **state)
 		assert_true(total->nr_places[places] > nr / 50);
 	for (uint32_t devices = 1; devices <= 3 && kind != TEST_GPU; devices++)
 		assert_true(total->nr_devices[devices] > nr / 20);
+	assert_true(total->nr_open > nr / 4 && total->nr_beside > nr / 100);
 	assert_true(total->nr_policies > nr / 4 && total->nr_decisions > nr / 2);
 	assert_true(total->nr_budgets[0] > nr / 10 && total->nr_budgets[1] > nr / 10);
 }

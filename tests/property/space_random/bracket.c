@@ -35,8 +35,7 @@ void end_parts(struct model *m, uint32_t stream, const struct part *parts, uint3
 	}
 }
 
-/* Calls that an open bracket forbids. */
-static void forbidden(struct model *m, uint32_t stream, const struct part *part)
+void forbidden(struct model *m, uint32_t stream, const struct part *part)
 {
 	struct weir_use use = use_of(part_addr(part), part_bytes(part), WEIR_READ);
 	uint8_t byte[1];

@@ -68,6 +68,7 @@ void sync_stream(struct model *m, uint32_t stream)
 	for (uint32_t i = 0; i < NR_RANGES; i++) {
 		m->range[i].readers &= ~(1u << stream);
 		m->range[i].writers &= ~(1u << stream);
+		m->range[i].loose &= ~(1u << stream);
 	}
 }
 
@@ -145,6 +146,7 @@ struct model_range *alloc_range(struct model *m, uint64_t cell_bytes, uint32_t n
 	}
 	memset(range, 0, sizeof(*range));
 	range->live = true;
+	range->life = ++m->last_life;
 	range->addr = addr;
 	range->cell_bytes = cell_bytes;
 	range->nr_cells = nr_cells;

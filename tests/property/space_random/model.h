@@ -8,6 +8,7 @@
  *
  *   model.c    parts of ranges, launches on them, allocation
  *   bracket.c  brackets and launches outside them
+ *   open.c     brackets whose launches may touch anything
  *   calls.c    the other calls of a space
  *   script.c   programs that repeat themselves
  *   space.c    the machine and the space, decisions at random
@@ -33,7 +34,9 @@ struct model_range {
 	uint64_t cell_bytes;
 	uint32_t nr_cells;
 	uint32_t seed[CELLS_MAX];  /* 0: undefined */
-	uint32_t readers, writers; /* streams with work that may not be done */
+	uint32_t readers, writers; /* streams with work that may not be done, */
+	uint32_t loose;		   /* in open brackets that do not name it */
+	uint32_t life;		   /* number of its allocation */
 };
 
 struct part {
@@ -56,7 +59,7 @@ struct model {
 	uint32_t device[NR_STREAMS];   /* of the streams */
 	uint64_t cell_bytes;
 	uint8_t *buffer; /* the largest range */
-	uint32_t last_seed;
+	uint32_t last_seed, last_life;
 	struct model_range range[NR_RANGES];
 	struct weir_fence *fence[NR_FENCES];
 	uint32_t open;		       /* mask of streams with an open bracket */
@@ -76,6 +79,7 @@ extern struct model_total {
 	uint64_t nr_devices[1 + MEMORIES_MAX];		     /* and by devices of the space */
 	uint64_t nr_budgets[2];				     /* raised, lowered */
 	uint64_t nr_policies, nr_decisions;		     /* set, asked */
+	uint64_t nr_open, nr_beside; /* open brackets, and those open beside another one */
 } model_total;
 
 /* Whether to say what is done. */
@@ -155,6 +159,15 @@ void run_bracket(struct model *m, uint32_t stream, const struct part *parts, uin
 void op_bracket(struct model *m);
 void op_whole_space(struct model *m);
 void op_launch_alone(struct model *m);
+
+/* A call that the stream's open bracket, which names the part or may touch it, forbids. */
+void forbidden(struct model *m, uint32_t stream, const struct part *part);
+
+/* ------------------------------------------------------------------ open.c */
+
+/* An open bracket that names the parts, if there are any, and touches others as well. */
+void run_open(struct model *m, uint32_t stream, const struct part *parts, uint32_t nr);
+void op_open(struct model *m);
 
 /* ------------------------------------------------------------------ the other files */
 

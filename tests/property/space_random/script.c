@@ -18,6 +18,7 @@ struct script_part {
 struct script_op {
 	enum script_kind kind;
 	uint32_t stream, nr_parts, slot;
+	bool open; /* the bracket's launches may touch anything */
 	struct script_part part[PARTS_MAX];
 };
 
@@ -33,6 +34,7 @@ static void script_bracket(struct model *m, const struct script *s, const bool *
 {
 	op->kind = one_in(m, 12) ? SCRIPT_HOST : SCRIPT_BRACKET;
 	op->stream = one_in(m, 5);
+	op->open = m->nr_own == 1 && one_in(m, 6);
 	op->nr_parts = 0;
 	for (uint32_t i = 0; i < 3; i++) {
 		uint32_t slot = below(m, s->nr_slots);
@@ -126,6 +128,8 @@ static void script_step(struct model *m, struct script *s, const struct script_o
 		if (op->kind == SCRIPT_HOST && m->mode == WEIR_PLANNED &&
 		    parts[0].kind != WEIR_DISCARD)
 			script_host(m, &parts[0]);
+		else if (op->open)
+			run_open(m, op->stream, parts, nr);
 		else
 			run_bracket(m, op->stream, parts, nr);
 	}
