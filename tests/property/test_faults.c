@@ -305,6 +305,18 @@ static int launch(const struct step *step)
 	return weir_stream_launch(run.stream[step->stream], &launch);
 }
 
+/* The step's bracket. */
+static int begin(const struct step *step, const struct weir_use use[2], uint32_t nr)
+{
+	struct weir_stream *stream = run.stream[step->stream];
+
+	if (step->action == TWICE)
+		return weir_begin(run.space, stream, NULL, 0);
+	if (step->action == OPEN_ADD && run.space->nr_devices == 1)
+		return weir_begin_open(run.space, stream, &use[1], 1);
+	return weir_begin(run.space, stream, use, nr);
+}
+
 static void step_bracket(const struct step *step)
 {
 	struct weir_stream *stream = run.stream[step->stream];
@@ -313,7 +325,7 @@ static void step_bracket(const struct step *step)
 	struct weir_use use[2];
 	uint32_t nr = uses_of(step, use);
 
-	TRY(worked, weir_begin(run.space, stream, whole ? NULL : use, whole ? 0 : nr));
+	TRY(worked, begin(step, use, nr));
 	if (!worked) {
 		/* Its header: what it was to overwrite may be lost. */
 		run.range[step->x].undefined |= use[0].kind == WEIR_OVERWRITE;
@@ -512,6 +524,7 @@ static void step_run(const struct step *step)
 	case ADD:
 	case GATHER:
 	case TWICE:
+	case OPEN_ADD:
 		step_bracket(step);
 		break;
 	case FIXED_ADD:

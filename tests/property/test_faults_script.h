@@ -24,6 +24,7 @@ enum action {
 	ADD,	   /* x += y, in one bracket */
 	GATHER,	   /* x += a few words of y */
 	TWICE,	   /* x += y and y += x in one bracket that names the whole space */
+	OPEN_ADD,  /* x += y in an open bracket that names y; of several devices as ADD */
 	FIXED_ADD, /* x += y without a bracket */
 	HOST_ADD,  /* the CPU: x += y */
 	HOST_FILL, /* the CPU overwrites x */
@@ -51,7 +52,7 @@ enum action {
 /* clang-format off */
 static const char *const action_name[] = {
 	[ALLOC] = "alloc", [FREE] = "free", [FILL] = "fill", [ADD] = "add", [GATHER] = "gather",
-	[TWICE] = "twice", [FIXED_ADD] = "fixed-add", [HOST_ADD] = "host-add",
+	[TWICE] = "twice", [OPEN_ADD] = "open-add", [FIXED_ADD] = "fixed-add", [HOST_ADD] = "host-add",
 	[HOST_FILL] = "host-fill", [DISCARD] = "discard", [WRITE] = "write", [READ] = "read",
 	[UP] = "up", [DOWN] = "down", [ASIDE] = "aside", [PREFER_HOST] = "prefer-host",
 	[BEYOND] = "beyond", [PREFER_ASIDE] = "prefer-aside",
@@ -86,7 +87,7 @@ static const struct step after[] = {
 	{READ, B, 0, 0}, {HOST_ADD, A, C, 0}, {UP, A, 0, 0}, {ADD, A, B, 0}, {DOWN, A, 0, 0},
 	{SYNC, 0, 0, 0}, {ADD, A, C, 1}, {SYNC, 0, 0, 1}, {ACCESSED_BY, B, 0, 0}, {ADD, C, B, 2},
 	{SYNC, 0, 0, 2}, {PREFER_HOST, B, 0, 0}, {ADD, B, C, 0}, {ADVISE_NOTHING, B, 0, 0},
-	{TWICE, A, B, 0}, {SYNC_ALL, 0, 0, 0},
+	{TWICE, A, B, 0}, {OPEN_ADD, C, A, 0}, {OPEN_ADD, B, C, 1}, {SYNC_ALL, 0, 0, 0},
 	{SET_FIXED, 0, 0, 0}, {ALLOC, D, 0, 0}, {FIXED_ADD, A, B, 0}, {FREE, C, 0, 0},
 	{SYNC, 0, 0, 0}, {ALLOC, C, 0, 0}, {SET_PLANNED, 0, 0, 0},
 	{FILL, C, 0, 0}, {FILL, D, 0, 0}, {ADD, C, A, 0}, {HOST_FILL, D, 0, 0}, {ADD, B, D, 0},
@@ -99,10 +100,11 @@ static const struct step after[] = {
 static const struct step places[] = {
 	{ALLOC, A, 0, 0}, {ALLOC, C, 0, 0}, {FILL, A, 0, 0}, {FILL, C, 0, 0}, {ADD, C, A, 0},
 	{ASIDE, C, 0, 0}, {UP, C, 0, 0}, {ADD, A, C, 0}, {DOWN, A, 0, 0}, {ASIDE, A, 0, 0},
-	{DOWN, A, 0, 0}, {HOST_ADD, C, A, 0}, {ASIDE, A, 0, 0}, {PREFER_ASIDE, A, 0, 0},
+	{DOWN, A, 0, 0}, {OPEN_ADD, A, C, 1}, {HOST_ADD, C, A, 0}, {ASIDE, A, 0, 0}, {PREFER_ASIDE, A, 0, 0},
 	{ADD, A, C, 0}, {ADD, C, A, 1}, {WRITE, A, 0, 0}, {DOWN, A, 0, 0},
 	{ADVISE_NOTHING, A, 0, 0}, {UP, A, 0, 0},
-	{ADD, A, C, 0}, {PREFER_HOST, A, 0, 0}, {ALLOC, D, 0, 0}, {FILL, D, 0, 0}, {ADD, C, D, 0},
+	{ADD, A, C, 0}, {PREFER_HOST, A, 0, 0}, {ALLOC, D, 0, 0}, {OPEN_ADD, C, A, 2},
+	{FILL, D, 0, 0}, {ADD, C, D, 0},
 	{READ, A, 0, 0}, {ADVISE_NOTHING, A, 0, 0}, {DISCARD, D, 0, 0}, {FREE, D, 0, 0},
 	{SET_FIXED, 0, 0, 0}, {FIXED_ADD, A, C, 0}, {SET_PLANNED, 0, 0, 0}, {ADD, A, C, 0},
 	{SYNC_ALL, 0, 0, 0}, {READ, A, 0, 0}, {READ, C, 0, 0}, {SYNC_ALL, 0, 0, 0},

@@ -78,6 +78,42 @@ static void test_bracket_of_the_pool(void **unused)
 	both_close(&b);
 }
 
+/* An open bracket has a pool that it names, beside mapped ranges that it does not name; and no pool
+ * otherwise. */
+static void test_open_bracket(void **unused)
+{
+	const uint64_t nr_pages = 16;
+	struct weir_paged_view view;
+	uint64_t *words, *mapped;
+	struct weir_use named;
+	struct both b;
+	uint32_t range;
+
+	(void)unused;
+	both_open(&b, WEIR_PLANNED, 8);
+	range = paged_range(&b.p, nr_pages * 4096, 0, &words);
+	mapped = mapped_range(&b, nr_pages);
+	named = use(words, nr_pages * 4096, WEIR_WRITE);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct weir_stream *stream = i % 2 ? b.p.stream : b.p.other;
+
+		assert_int_equal(weir_begin_open(b.space, stream, &named, 1), 0);
+		assert_int_equal(sum_launch(&b, stream, range, mapped, nr_pages), 0);
+		assert_int_equal(weir_end(b.space, stream), 0);
+		check(&b);
+		assert_int_equal(weir_begin_open(b.space, stream, NULL, 0), 0);
+		assert_int_equal(weir_paged_view_get(b.p.pool, stream, &view), -WEIR_ECONTRACT);
+		assert_int_equal(weir_end(b.space, stream), 0);
+	}
+	named.kind = WEIR_ATOMIC;
+	assert_int_equal(weir_begin_open(b.space, b.p.stream, &named, 1), -EINVAL);
+	assert_int_equal(weir_paged_sync(b.p.pool), 0);
+	assert_int_equal(weir_space_sync(b.space), 0);
+	expect_words(&b, words, nr_pages, 4);
+	assert_int_equal(weir_free(b.space, mapped, NULL), 0);
+	both_close(&b);
+}
+
 /* A bracket that cannot open closes what it opened, and pins nothing. */
 static void test_bracket_fails(void **unused)
 {
@@ -266,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bracket_names_both),
 		cmocka_unit_test(test_bracket_of_the_pool),
+		cmocka_unit_test(test_open_bracket),
 		cmocka_unit_test(test_bracket_fails),
 		cmocka_unit_test(test_reading_and_writing),
 		cmocka_unit_test(test_ranges_come_and_go),
