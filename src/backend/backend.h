@@ -416,8 +416,9 @@ struct backend_ops {
 	/*
 	 * A space, the owner, tells what launches on the stream may touch from here on, until it
 	 * calls access_end: one bracket an owner on a stream at a time, those of several end in any
-	 * order. A use may be BACKEND_ANY. Other touches of planned reservations (see access_guard) are trapped by sim and
-	 * by cuda's debug mode. -WEIR_ECONTRACT: the stream is being captured.
+	 * order. A use may be BACKEND_ANY. Other touches of planned reservations (see access_guard)
+	 * are trapped by sim and by cuda's debug mode. -WEIR_ECONTRACT: the stream is being
+	 * captured.
 	 * Optional: nothing, 0. By: core (S). Blocks: no; access_end in cuda's debug mode, for the
 	 * stream.
 	 */

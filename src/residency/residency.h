@@ -490,8 +490,9 @@ void budget_log_full(struct weir_machine *machine, uint32_t memory, uint64_t byt
 
 /* ---- place.c */
 
-/* Mark what a bracket names, as soon as that is known: it is then not pooled while it is placed. Nor
- * is what its launches may touch; but until all that is declared is placed, that may be evicted. */
+/* Mark what a bracket names, as soon as that is known: it is then not pooled while it is placed.
+ * Nor is what its launches may touch; but until all that is declared is placed, that may be
+ * evicted. */
 void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
 /* How far the uses of a bracket are ready. */

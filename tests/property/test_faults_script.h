@@ -52,7 +52,8 @@ enum action {
 /* clang-format off */
 static const char *const action_name[] = {
 	[ALLOC] = "alloc", [FREE] = "free", [FILL] = "fill", [ADD] = "add", [GATHER] = "gather",
-	[TWICE] = "twice", [OPEN_ADD] = "open-add", [FIXED_ADD] = "fixed-add", [HOST_ADD] = "host-add",
+	[TWICE] = "twice", [OPEN_ADD] = "open-add", [FIXED_ADD] = "fixed-add",
+	[HOST_ADD] = "host-add",
 	[HOST_FILL] = "host-fill", [DISCARD] = "discard", [WRITE] = "write", [READ] = "read",
 	[UP] = "up", [DOWN] = "down", [ASIDE] = "aside", [PREFER_HOST] = "prefer-host",
 	[BEYOND] = "beyond", [PREFER_ASIDE] = "prefer-aside",
@@ -100,7 +101,8 @@ static const struct step after[] = {
 static const struct step places[] = {
 	{ALLOC, A, 0, 0}, {ALLOC, C, 0, 0}, {FILL, A, 0, 0}, {FILL, C, 0, 0}, {ADD, C, A, 0},
 	{ASIDE, C, 0, 0}, {UP, C, 0, 0}, {ADD, A, C, 0}, {DOWN, A, 0, 0}, {ASIDE, A, 0, 0},
-	{DOWN, A, 0, 0}, {OPEN_ADD, A, C, 1}, {HOST_ADD, C, A, 0}, {ASIDE, A, 0, 0}, {PREFER_ASIDE, A, 0, 0},
+	{DOWN, A, 0, 0}, {OPEN_ADD, A, C, 1}, {HOST_ADD, C, A, 0}, {ASIDE, A, 0, 0},
+	{PREFER_ASIDE, A, 0, 0},
 	{ADD, A, C, 0}, {ADD, C, A, 1}, {WRITE, A, 0, 0}, {DOWN, A, 0, 0},
 	{ADVISE_NOTHING, A, 0, 0}, {UP, A, 0, 0},
 	{ADD, A, C, 0}, {PREFER_HOST, A, 0, 0}, {ALLOC, D, 0, 0}, {OPEN_ADD, C, A, 2},
