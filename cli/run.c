@@ -120,14 +120,11 @@ static int set_hold(const char *text)
 
 static int set_mode(const char *text)
 {
-	static const char *const name[] = {
-		[SETTINGS_FIXED] = "fixed", [SETTINGS_SAFE] = "safe", [SETTINGS_FAST] = "fast"};
-
 	if (!text)
 		return unsetenv(SETTINGS_MODE);
-	for (uint64_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
-		if (!strcmp(text, name[i]))
-			return set_number(i, SETTINGS_MODE);
+	for (uint64_t mode = 0; settings_mode_name(mode); mode++)
+		if (!strcmp(text, settings_mode_name(mode)))
+			return set_number(mode, SETTINGS_MODE);
 	return command_complain("run: --mode %s: write fixed, safe or fast", text);
 }
 

@@ -169,6 +169,7 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_us
 	const bool moves = settings_moves();
 	int err = 0;
 
+	any = any && moves; /* where nothing moves, all is there anyway */
 	*bracket = (struct bracket){0};
 	if (!memory_space() || (!nr && !any) || !streams_is_queue(stream))
 		return CU_SUCCESS;
@@ -180,7 +181,7 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_us
 	err = bracket->turn ? 0 : -ENOMEM;
 	if (!err) {
 		pthread_mutex_lock(&bracket->turn->lock);
-		err = begin(bracket, uses, nr, any && moves);
+		err = begin(bracket, uses, nr, any);
 		if (err)
 			pthread_mutex_unlock(&bracket->turn->lock);
 	}

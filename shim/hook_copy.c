@@ -9,7 +9,6 @@
 #include "shim/evidence.h"
 #include "shim/hooks.h"
 #include "shim/memory.h"
-#include "shim/settings.h"
 #include "shim/summary.h"
 #include "src/base/util.h"
 #include "weir/weir.h"
@@ -47,22 +46,6 @@ static void uses_all(struct used *used, cu_ptr addr)
 		uses(used, base, all);
 }
 
-static void uses_end2d(struct used *used, const struct cu_end2d *end)
-{
-	if (end->type != CU_MEMORY_ARRAY) {
-		uses_all(used, end->device);
-		uses_all(used, (cu_ptr)(uintptr_t)end->host);
-	}
-}
-
-/* Where an end that is no array begins. */
-static cu_ptr end2d(const struct cu_end2d *end)
-{
-	cu_ptr base = end->type == CU_MEMORY_HOST ? (cu_ptr)(uintptr_t)end->host : end->device;
-
-	return base + end->y * end->pitch + end->x;
-}
-
 /* How many rows of a picture or volume may show addresses: where it is large, the first one says
  * what is said of whole ranges. */
 static size_t rows_looked_at(size_t width, size_t height, size_t depth)
@@ -73,22 +56,6 @@ static size_t rows_looked_at(size_t width, size_t height, size_t depth)
 		return 0;
 	return width > max || height > max / width || depth > max / width / height ? 1
 										   : height * depth;
-}
-
-static void uses_2d(struct used *used, const struct cu_copy2d *copy)
-{
-	size_t rows;
-
-	if (!copy)
-		return;
-	uses_end2d(used, &copy->src);
-	uses_end2d(used, &copy->dst);
-	if (copy->src.type == CU_MEMORY_ARRAY || copy->dst.type == CU_MEMORY_ARRAY)
-		return;
-	rows = rows_looked_at(copy->width, copy->height, 1);
-	for (size_t row = 0; row < rows; row++)
-		evidence_copied_unified(end2d(&copy->dst) + row * copy->dst.pitch,
-					end2d(&copy->src) + row * copy->src.pitch, copy->width);
 }
 
 static void uses_end3d(struct used *used, const struct cu_end3d *end)
@@ -124,6 +91,27 @@ static void uses_3d(struct used *used, const struct cu_copy3d *copy)
 					end3d(&copy->src, row, copy->height), copy->width);
 }
 
+static struct cu_end3d as_3d(const struct cu_end2d *end)
+{
+	return (struct cu_end3d){
+		.x = end->x,
+		.y = end->y,
+		.type = end->type,
+		.host = end->host,
+		.device = end->device,
+		.array = end->array,
+		.pitch = end->pitch,
+	};
+}
+
+/* A picture is a volume of one slice. */
+static void uses_2d(struct used *used, const struct cu_copy2d *copy)
+{
+	if (copy)
+		uses_3d(used, &(struct cu_copy3d){as_3d(&copy->src), as_3d(&copy->dst), copy->width,
+						  copy->height, 1});
+}
+
 static void uses_batch(struct used *used, const cu_ptr *dst, const cu_ptr *src, const size_t *bytes,
 		       size_t nr)
 {
@@ -150,7 +138,7 @@ static void uses_anything(struct used *used)
 static bool open_for(struct bracket *bracket, cu_stream stream, struct used *used,
 		     cu_result *result)
 {
-	*result = bracket_open(bracket, stream, used->use, used->nr, used->any && settings_moves());
+	*result = bracket_open(bracket, stream, used->use, used->nr, used->any);
 	if (*result)
 		hook_leave();
 	return *result == CU_SUCCESS;

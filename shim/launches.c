@@ -24,6 +24,9 @@
 #define SLOTS 1024u /* of the table of kernels */
 #define LOOKS 8u /* launches of a kernel, and of each new place of pointers, that are looked at */
 
+/* Why a kernel may use anything. */
+#define HOLDS_ADDRESSES "an allocation that it names holds addresses of others"
+
 /* A kernel that was launched. Kept until the process ends: traces name it. */
 struct kernel {
 	struct kernel *next;
@@ -249,7 +252,7 @@ static const char *look(struct kernel *kernel, cu_stream stream, struct scratch 
 			seen = evidence_look(stream, use->addr, use->bytes, scratch->seen);
 	}
 	if (seen == EVIDENCE_FOUND)
-		atomic_store(&kernel->any, "an allocation that it names holds addresses of others");
+		atomic_store(&kernel->any, HOLDS_ADDRESSES);
 	return seen == EVIDENCE_UNKNOWN ? "what it names could not be looked at in time" : NULL;
 }
 
@@ -269,8 +272,7 @@ static const char *why_any(struct kernel *kernel, cu_stream stream, struct scrat
 		return "memory of the driver's holds addresses of allocations";
 	for (uint32_t u = 0; u < scratch->uses.nr; u++)
 		if (evidence_of(scratch->uses.use[u].addr))
-			atomic_store(&kernel->any,
-				     "an allocation that it names holds addresses of others");
+			atomic_store(&kernel->any, HOLDS_ADDRESSES);
 	why = atomic_load(&kernel->any) ? NULL : look(kernel, stream, scratch);
 	return why ? why : atomic_load(&kernel->any);
 }

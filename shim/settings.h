@@ -7,6 +7,7 @@
 #define WEIR_SHIM_SETTINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SETTINGS_DRIVER "WEIR_RUN_DRIVER"	  /* path of the CUDA driver */
@@ -29,6 +30,15 @@ enum settings_mode {
 	SETTINGS_SAFE,	/* any kernel may use any range: all are mapped, and stay while it runs */
 	SETTINGS_FAST,	/* kernels use what their launches name, unless something says otherwise */
 };
+
+/* As the user writes it. NULL: there is no such mode. */
+static inline const char *settings_mode_name(uint64_t mode)
+{
+	static const char *const name[] = {
+		[SETTINGS_FIXED] = "fixed", [SETTINGS_SAFE] = "safe", [SETTINGS_FAST] = "fast"};
+
+	return mode < sizeof(name) / sizeof(name[0]) ? name[mode] : NULL;
+}
 
 struct settings {
 	enum settings_mode mode;

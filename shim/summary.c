@@ -122,14 +122,6 @@ cu_result summary_note_result(cu_result result)
 
 /* ------------------------------------------------------------------ the end */
 
-static const char *mode_name(void)
-{
-	static const char *const name[] = {
-		[SETTINGS_FIXED] = "fixed", [SETTINGS_SAFE] = "safe", [SETTINGS_FAST] = "fast"};
-
-	return name[settings_get()->mode];
-}
-
 static void write_json(const char *path, const struct memory_account *a,
 		       const struct brackets_account *b)
 {
@@ -137,25 +129,26 @@ static void write_json(const char *path, const struct memory_account *a,
 	int err = 0;
 
 	if (file) {
-		(void)fprintf(
-			file,
-			"{\"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
-			", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
-			",\n \"allocated_peak_bytes\": %" PRIu64 ", \"gpu_peak_bytes\": %" PRIu64
-			", \"host_peak_bytes\": %" PRIu64 ",\n \"allocations\": %" PRIu64
-			", \"allocations_reused\": %" PRIu64 ", \"allocations_refused\": %" PRIu64
-			", \"allocations_of_the_driver\": %" PRIu64 ", \"lost_bytes\": %" PRIu64
-			",\n \"launches_recorded\": %" PRIu64
-			", \"launches_not_recorded\": %" PRIu64 ", \"ranges_named\": %" PRIu64
-			", \"infer_ns\": %" PRIu64
-			",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
-			", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
-			", \"waits\": %" PRIu64 "}\n",
-			a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
-			a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
-			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes), b->nr,
-			b->nr_missed, b->nr_uses, launches_infer_ns(), mode_name(), b->nr_any,
-			a->in_bytes, a->out_bytes, a->nr_waits);
+		(void)fprintf(file,
+			      "{\"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
+			      ", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
+			      ",\n \"allocated_peak_bytes\": %" PRIu64
+			      ", \"gpu_peak_bytes\": %" PRIu64 ", \"host_peak_bytes\": %" PRIu64
+			      ",\n \"allocations\": %" PRIu64 ", \"allocations_reused\": %" PRIu64
+			      ", \"allocations_refused\": %" PRIu64
+			      ", \"allocations_of_the_driver\": %" PRIu64
+			      ", \"lost_bytes\": %" PRIu64 ",\n \"launches_recorded\": %" PRIu64
+			      ", \"launches_not_recorded\": %" PRIu64 ", \"ranges_named\": %" PRIu64
+			      ", \"infer_ns\": %" PRIu64
+			      ",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
+			      ", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
+			      ", \"waits\": %" PRIu64 "}\n",
+			      a->device, a->gpu_budget, a->host_budget, a->block_bytes,
+			      a->used_high, a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused,
+			      a->nr_refused, atomic_load(&summary.nr_passed),
+			      atomic_load(&summary.lost_bytes), b->nr, b->nr_missed, b->nr_uses,
+			      launches_infer_ns(), settings_mode_name(settings_get()->mode),
+			      b->nr_any, a->in_bytes, a->out_bytes, a->nr_waits);
 		err = ferror(file);
 		err |= fclose(file);
 	}
