@@ -14,6 +14,7 @@
 #include "src/backend/machine.h"
 #include "src/base/hash.h"
 #include "src/base/util.h"
+#include "src/residency/residency.h"
 #include "weir/weir.h"
 
 #define SLOTS 256u
@@ -29,7 +30,7 @@ struct stream_turn {
 static struct {
 	pthread_mutex_t lock; /* guards the table */
 	struct stream_turn *slot[SLOTS];
-	_Atomic(uint64_t) nr, nr_uses, nr_any, nr_missed;
+	_Atomic(uint64_t) nr, nr_uses, nr_rare, nr_any, nr_missed;
 } brackets = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool brackets_are_on(void)
@@ -99,47 +100,55 @@ static int make_ready(const struct bracket *bracket)
 }
 
 /* Leave out what is no live range any more: a value that was an address when it was found. */
-static uint32_t keep_live(struct weir_use *uses, uint32_t nr)
+static void keep_live(struct bracket_uses *uses)
 {
-	uint32_t kept = 0;
+	uint32_t kept = 0, likely = 0;
 
-	for (uint32_t u = 0; u < nr; u++) {
-		const cu_ptr addr = (cu_ptr)(uintptr_t)uses[u].addr;
+	for (uint32_t u = 0; u < uses->nr; u++) {
+		struct weir_use use = uses->use[u];
+		const cu_ptr addr = (cu_ptr)(uintptr_t)use.addr;
 		uint64_t bytes;
 		cu_ptr base;
 
 		if (!memory_find(addr, &base, &bytes))
 			continue;
-		uses[kept] = uses[u];
-		uses[kept].bytes = MIN(uses[u].bytes, base + bytes - addr);
-		kept++;
+		use.bytes = MIN(use.bytes, base + bytes - addr);
+		uses->use[kept++] = use;
+		likely += u < uses->nr_likely;
 	}
-	return kept;
+	uses->nr = kept;
+	uses->nr_likely = likely;
 }
 
-static int begin_in_space(const struct bracket *bracket, const struct weir_use *uses, uint32_t nr,
-			  bool any)
+static int begin_in_space(const struct bracket *bracket, const struct bracket_uses *uses)
 {
-	/* Without any, where nothing is left of what was named. */
-	return any || !nr ? weir_begin_open(memory_space(), bracket->stream, nr ? uses : NULL, nr)
-			  : weir_begin(memory_space(), bracket->stream, uses, nr);
+	const struct bracket_asked asked = {
+		.uses = uses->nr ? uses->use : NULL,
+		.nr = uses->nr,
+		.nr_likely = uses->nr_likely,
+		/* Also where nothing is left of what was named. */
+		.open = uses->any || !uses->nr,
+		.launched = uses->launched,
+	};
+
+	return bracket_begin_guessed(memory_space(), bracket->stream, &asked);
 }
 
-static int begin(struct bracket *bracket, struct weir_use *uses, uint32_t nr, bool any)
+static int begin(struct bracket *bracket, struct bracket_uses *uses)
 {
 	int mode = CU_CAPTURE_MODE_RELAXED, err;
 
 	/* Another thread's capture would be spoilt by what the space asks of the driver. */
 	if (real.cuThreadExchangeStreamCaptureMode && real.cuThreadExchangeStreamCaptureMode(&mode))
 		return -EIO;
-	err = begin_in_space(bracket, uses, nr, any);
+	err = begin_in_space(bracket, uses);
 	/* One may be open that could not end, see end(). */
 	if (err == -WEIR_ECONTRACT && !weir_end(memory_space(), bracket->stream))
-		err = begin_in_space(bracket, uses, nr, any);
+		err = begin_in_space(bracket, uses);
 	/* Another thread may free, and allocate, what a value in this one happens to point to. */
 	for (int tries = 0; err == -EINVAL && tries < 8; tries++) {
-		nr = keep_live(uses, nr);
-		err = begin_in_space(bracket, uses, nr, any);
+		keep_live(uses);
+		err = begin_in_space(bracket, uses);
 	}
 	if (!err) {
 		err = make_ready(bracket);
@@ -163,25 +172,24 @@ static void choose_stream(struct bracket *bracket, cu_stream stream)
 	bracket->stream = memory_stream_own();
 }
 
-cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_use *uses,
-		       uint32_t nr, bool any)
+cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket_uses *uses)
 {
 	const bool moves = settings_moves();
 	int err = 0;
 
-	any = any && moves; /* where nothing moves, all is there anyway */
+	uses->any = uses->any && moves; /* where nothing moves, all is there anyway */
 	*bracket = (struct bracket){0};
-	if (!memory_space() || (!nr && !any) || !streams_is_queue(stream))
+	if (!memory_space() || (!uses->nr && !uses->any) || !streams_is_queue(stream))
 		return CU_SUCCESS;
 	/* What another GPU does with memory of its own is none of ours. */
-	if (!nr && !memory_manages())
+	if (!uses->nr && !memory_manages())
 		return CU_SUCCESS;
 	choose_stream(bracket, stream);
 	bracket->turn = bracket->stream ? find_turn(bracket->stream) : NULL;
 	err = bracket->turn ? 0 : -ENOMEM;
 	if (!err) {
 		pthread_mutex_lock(&bracket->turn->lock);
-		err = begin(bracket, uses, nr, any);
+		err = begin(bracket, uses);
 		if (err)
 			pthread_mutex_unlock(&bracket->turn->lock);
 	}
@@ -191,8 +199,9 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_us
 		return moves ? as_result(err, stream) : CU_SUCCESS;
 	}
 	atomic_fetch_add(&brackets.nr, 1);
-	atomic_fetch_add(&brackets.nr_uses, nr);
-	atomic_fetch_add(&brackets.nr_any, any);
+	atomic_fetch_add(&brackets.nr_uses, uses->nr);
+	atomic_fetch_add(&brackets.nr_rare, uses->nr - uses->nr_likely);
+	atomic_fetch_add(&brackets.nr_any, uses->any);
 	return CU_SUCCESS;
 }
 
@@ -214,6 +223,7 @@ void brackets_account(struct brackets_account *out)
 	*out = (struct brackets_account){
 		.nr = atomic_load(&brackets.nr),
 		.nr_uses = atomic_load(&brackets.nr_uses),
+		.nr_rare = atomic_load(&brackets.nr_rare),
 		.nr_any = atomic_load(&brackets.nr_any),
 		.nr_missed = atomic_load(&brackets.nr_missed),
 	};

@@ -32,6 +32,16 @@ bool brackets_are_on(void);
 /* What a use of bytes is called here. */
 struct weir_use bracket_use(uint64_t addr, uint64_t bytes);
 
+/* What an operation uses, as far as that is known. */
+struct bracket_uses {
+	struct weir_use *use; /* what is not live any more is left out */
+	uint32_t nr;
+	uint32_t nr_likely; /* the first of them: the others are there for all cases */
+	bool any;	    /* the operation may use any range, beside those */
+	uint64_t launched;  /* 0: they are exact; else a number of what is launched, which uses
+			     * some of what the likely ones name */
+};
+
 /**
  * Open a bracket for what the program is about to queue on a stream.
  *
@@ -41,12 +51,10 @@ struct weir_use bracket_use(uint64_t addr, uint64_t bytes);
  * @param [in] stream  As hook_stream_all() and hook_stream_thread() name it. One of another
  *                     context, which the space has no events for, is waited for by
  *                     bracket_close().
- * @param [in,out] uses  What it names. What is not live any more is left out.
- * @param [in] any     The operation may use any range, beside those that uses names.
+ * @param [in,out] uses  What it uses.
  * @return CU_SUCCESS, or what the operation is to end with: what it uses cannot be made ready.
  */
-cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_use *uses,
-		       uint32_t nr, bool any);
+cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket_uses *uses);
 
 /* Close it, whatever became of the operation. name: of the kernel, or the call; outlives the
  * process's use of weir. */
@@ -55,7 +63,8 @@ void bracket_close(struct bracket *bracket, const char *name);
 /* Operations that were given a bracket, and that were not and should have been. */
 struct brackets_account {
 	uint64_t nr, nr_uses; /* opened, and the uses that they named */
-	uint64_t nr_any;      /* of them, those that might use any range */
+	uint64_t nr_rare;     /* of the uses, those that were not likely */
+	uint64_t nr_any;      /* of the brackets, those that might use any range */
 	uint64_t nr_missed;
 };
 void brackets_account(struct brackets_account *out);

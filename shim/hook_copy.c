@@ -138,7 +138,10 @@ static void uses_anything(struct used *used)
 static bool open_for(struct bracket *bracket, cu_stream stream, struct used *used,
 		     cu_result *result)
 {
-	*result = bracket_open(bracket, stream, used->use, used->nr, used->any);
+	*result = bracket_open(
+		bracket, stream,
+		&(struct bracket_uses){
+			.use = used->use, .nr = used->nr, .nr_likely = used->nr, .any = used->any});
 	if (*result)
 		hook_leave();
 	return *result == CU_SUCCESS;

@@ -29,7 +29,7 @@ struct param {
 	uint32_t index, offset, bytes;
 };
 
-/* Never changes while it is declared, but for what seen points to. */
+/* Never changes while it is declared, but for what it has seen. */
 struct kernel {
 	struct kernel *next; /* with the same hash */
 	const void *key;
@@ -37,10 +37,12 @@ struct kernel {
 	uint32_t nr_params, nr_words; /* of param; of seen */
 
 	/*
-	 * Bit n: a launch had a pointer at place 4 n. Set by launches, which share the lock; the
-	 * bits say nothing of other memory, so no order is needed.
+	 * Bit n: a launch had a pointer at place 4 n, and so many had. Changed by launches, which
+	 * share the lock; they say nothing of other memory, so no order is needed.
 	 */
 	_Atomic uint64_t *seen;
+	_Atomic uint32_t *nr_seen;
+	_Atomic uint32_t nr_launches;
 	struct param param[];
 };
 
@@ -53,8 +55,9 @@ struct infer {
 /* One launch. */
 struct search {
 	const struct ranges *ranges;
-	const struct kernel *kernel;
+	struct kernel *kernel;
 	struct infer_uses *uses;
+	uint32_t nr_launches;	    /* of the kernel, with this one */
 	uint64_t lowest, span;	    /* lowest live address; distance of the highest one from it */
 	uint32_t upper, upper_span; /* the same of the upper halves of addresses */
 	const struct range_live
@@ -84,21 +87,44 @@ static int uses_grow(struct infer_uses *uses)
 	return 0;
 }
 
-static void place_note(struct search *search, uint32_t place)
+/* One more, which two launches at once may count as one: it is cheap. @return the number so far */
+static uint32_t count(_Atomic uint32_t *nr)
+{
+	const uint32_t next = atomic_load_explicit(nr, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(nr, next, memory_order_relaxed);
+	return next;
+}
+
+/* @return whether a pointer there is rare */
+static bool place_note(struct search *search, uint32_t place)
 {
 	_Atomic uint64_t *word = &search->kernel->seen[place / PLACE_BYTES / 64];
+	const uint64_t nr = count(&search->kernel->nr_seen[place / PLACE_BYTES]);
 	uint64_t bit = UINT64_C(1) << place / PLACE_BYTES % 64;
 
 	search->uses->places_hash += infer_place_hash(place);
 	if (!(atomic_load_explicit(word, memory_order_relaxed) & bit) &&
 	    !(atomic_fetch_or_explicit(word, bit, memory_order_relaxed) & bit))
 		search->uses->new_place = true;
+	return nr * INFER_RARE <= search->nr_launches;
+}
+
+/* A range that is among the uses was found again, where that is not rare. */
+static void use_confirm(struct infer_uses *uses, uint32_t id)
+{
+	for (uint32_t u = 0; u < uses->nr; u++)
+		if (uses->use[u].id == id && uses->use[u].rare) {
+			uses->use[u].rare = false;
+			uses->nr_rare--;
+		}
 }
 
 static inline int look_up(struct search *search, uint64_t value, uint32_t place)
 {
 	const struct range_live *range = search->last;
 	struct infer_uses *uses = search->uses;
+	bool rare;
 
 	if (value - search->lowest > search->span)
 		return 0;
@@ -108,9 +134,12 @@ static inline int look_up(struct search *search, uint64_t value, uint32_t place)
 			return 0;
 		search->last = range;
 	}
-	place_note(search, place);
-	if (uses->mark[range->id] == uses->number)
+	rare = place_note(search, place);
+	if (uses->mark[range->id] == uses->number) {
+		if (uses->nr_rare && !rare)
+			use_confirm(uses, range->id);
 		return 0;
+	}
 	if (uses->nr == uses->capacity && uses_grow(uses))
 		return -ENOMEM;
 	uses->mark[range->id] = uses->number;
@@ -118,7 +147,9 @@ static inline int look_up(struct search *search, uint64_t value, uint32_t place)
 						   .bytes = range->bytes,
 						   .serial = range->serial,
 						   .id = range->id,
-						   .place = place};
+						   .place = place,
+						   .rare = rare};
+	uses->nr_rare += rare;
 	return 0;
 }
 
@@ -206,6 +237,7 @@ static int uses_begin(struct infer_uses *uses, uint32_t nr_ids)
 	uses->nr = 0;
 	uses->places_hash = 0;
 	uses->new_place = false;
+	uses->nr_rare = 0;
 	if (nr_ids > uses->nr_marks) {
 		uint32_t nr = MAX(nr_ids, 2 * uses->nr_marks);
 		uint32_t *mark = realloc(uses->mark, nr * sizeof(*mark));
@@ -238,8 +270,10 @@ static struct kernel **kernel_find(struct infer *infer, const void *key)
 
 static void kernel_free(struct kernel *kernel)
 {
-	if (kernel)
+	if (kernel) {
 		free(kernel->seen);
+		free(kernel->nr_seen);
+	}
 	free(kernel);
 }
 
@@ -271,8 +305,9 @@ static int kernel_make(const void *key, const struct infer_param *param, uint32_
 				(struct param){i, param[i].offset, param[i].bytes};
 	kernel->nr_words = (param ? end : INFER_BYTES_MAX) / PLACE_BYTES / 64 + 1;
 	kernel->seen = calloc(kernel->nr_words, sizeof(*kernel->seen));
-	if (!kernel->seen) {
-		free(kernel);
+	kernel->nr_seen = calloc(64 * (size_t)kernel->nr_words, sizeof(*kernel->nr_seen));
+	if (!kernel->seen || !kernel->nr_seen) {
+		kernel_free(kernel);
 		return -ENOMEM;
 	}
 	*out = kernel;
@@ -391,6 +426,7 @@ static int launch_locked(struct infer *infer, const struct infer_launch *launch,
 	err = uses_begin(uses, infer->ranges.nr_ids);
 	if (err)
 		return err;
+	search.nr_launches = count(&search.kernel->nr_launches);
 	ranges_bounds(&infer->ranges, &search.lowest, &highest);
 	search.span = highest - search.lowest;
 	search.upper = (uint32_t)(search.lowest >> 32);

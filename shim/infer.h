@@ -30,6 +30,10 @@
 /* The most bytes of parameters that a launch can have; CUDA's limit is 32,764. */
 #define INFER_BYTES_MAX 32768u
 
+/* See struct infer_use. PyTorch's index_add had an address in an unused stride in 1 % of launches;
+ * what a kernel is given by choice is there more often. */
+#define INFER_RARE 16u
+
 struct infer;
 
 /* One parameter in the kernel's layout. */
@@ -50,6 +54,15 @@ struct infer_use {
 	uint64_t addr, bytes, serial; /* the range's, as in struct range_live */
 	uint32_t id;
 	uint32_t place; /* the lowest one where it was found, in bytes from the layout's start */
+
+	/*
+	 * None of the places where it was found has had a range in more than one of INFER_RARE
+	 * launches of the kernel, which were as many at least: more likely than a pointer it is
+	 * what was left on the stack, in a part of a structure that the kernel does not read. It
+	 * counts all the same; but who moves it for that, or takes it for what the program does
+	 * each time, errs.
+	 */
+	bool rare;
 };
 
 /*
@@ -66,7 +79,8 @@ struct infer_uses {
 	 * show the same new place one alone is told.
 	 */
 	uint64_t places_hash;
-	bool new_place; /* no earlier launch of the kernel had a pointer at one of the places */
+	bool new_place;	  /* no earlier launch of the kernel had a pointer at one of the places */
+	uint32_t nr_rare; /* ranges */
 
 	uint32_t *mark; /* by id: the number of the last launch that named it */
 	uint32_t nr_marks, number;

@@ -41,8 +41,8 @@ struct kernel {
 /* What a thread uses for one launch after another. */
 struct scratch {
 	struct infer_uses uses;
-	struct weir_use *use;
-	uint32_t max;
+	struct weir_use *use; /* those that are rare come last */
+	uint32_t max, nr_likely;
 	void *seen; /* EVIDENCE_BYTES_MAX bytes; NULL: not yet */
 };
 
@@ -202,8 +202,13 @@ static bool find_uses(struct scratch *scratch, const struct infer_launch *launch
 		scratch->use = more;
 		scratch->max = found->nr;
 	}
-	for (uint32_t u = 0; u < found->nr; u++)
-		scratch->use[u] = bracket_use(found->use[u].addr, found->use[u].bytes);
+	scratch->nr_likely = 0;
+	for (uint32_t u = 0, rare = found->nr - found->nr_rare; u < found->nr; u++) {
+		const struct infer_use *use = &found->use[u];
+
+		scratch->use[use->rare ? rare++ : scratch->nr_likely++] =
+			bracket_use(use->addr, use->bytes);
+	}
 	atomic_fetch_add(&launches.infer_ns, clock_now_ns() - since_ns);
 	return true;
 }
@@ -309,6 +314,7 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 {
 	struct scratch *scratch = scratch_get();
 	const bool moves = settings_moves();
+	struct bracket_uses uses = {0};
 	const char *why = NULL;
 	bool known;
 
@@ -331,8 +337,13 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 		brackets_note_missed();
 	keep_last(l->kernel);
 	mark_epoch(l->kernel);
-	return bracket_open(&l->bracket, stream, scratch->use, known ? scratch->uses.nr : 0,
-			    why != NULL);
+	if (known)
+		uses = (struct bracket_uses){.use = scratch->use,
+					     .nr = scratch->uses.nr,
+					     .nr_likely = scratch->nr_likely,
+					     .launched = hash_mix(0, (uintptr_t)l->kernel) | 1};
+	uses.any = why != NULL;
+	return bracket_open(&l->bracket, stream, &uses);
 }
 
 void launch_end(struct launch *l)

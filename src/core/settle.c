@@ -11,6 +11,10 @@
 #define WAIT_NAP_NS 100000u
 /* Between two looks at what is waited for with patience. */
 #define LOOK_NS 20000u
+/* Patience is so many times the longest wait that was worth while: kernels that use memory in place
+ * take long; and no longer than this. */
+#define LONGEST_TIMES 4u
+#define PATIENCE_MAX_NS 2000000000u
 
 /* Wait for the fence, with the lock dropped; then progress. */
 static void wait_fence(struct weir_space *space, struct settle *settle)
@@ -33,17 +37,39 @@ static void wait_fence(struct weir_space *space, struct settle *settle)
 	space_progress(space);
 }
 
+/* How long a bracket is waited for. */
+static uint64_t patience(const struct weir_space *space)
+{
+	return MAX(space->patience_ns,
+		   MIN(LONGEST_TIMES * space->longest_ns, (uint64_t)PATIENCE_MAX_NS));
+}
+
+void settle_bracket_done(struct weir_space *space, bracket_seq_t seq)
+{
+	struct backend *b = space->backend;
+	const bracket_seq_t hasty = space->hasty_seq;
+
+	if (seq != space->stuck_seq || !space->stuck_ns)
+		return;
+	/* One that waited for what came later would not be done before that is. */
+	if (hasty > space->last_seq ||
+	    !b->ops->fence_done(b, space->ended[hasty % space->max_ended].end))
+		space->longest_ns = MAX(space->longest_ns, b->ops->now_ns(b) - space->stuck_ns);
+	space->stuck_ns = 0;
+}
+
 /* Wait for the fence for as long as the space is patient, with the lock dropped; then progress.
  * @return whether it is still to be waited for. */
 static bool lose_patience(struct weir_space *space, struct settle *settle)
 {
 	const bracket_seq_t oldest = space->done_seq + 1;
+	const uint64_t patience_ns = patience(space);
 	struct backend *b = space->backend;
-	uint64_t waited_ns = oldest == space->stuck_seq ? space->patience_ns : 0;
+	uint64_t waited_ns = oldest == space->stuck_seq ? patience_ns : 0;
 	int done = 0;
 
 	pthread_mutex_unlock(&space->lock);
-	for (; !done && waited_ns < space->patience_ns; waited_ns += LOOK_NS) {
+	for (; !done && waited_ns < patience_ns; waited_ns += LOOK_NS) {
 		done = b->ops->fence_done(b, settle->fence);
 		if (!done)
 			b->ops->host_spend(b, LOOK_NS);
@@ -53,12 +79,18 @@ static bool lose_patience(struct weir_space *space, struct settle *settle)
 		space_note_error(space, done);
 		migrate_note_error(space, settle->fence, done);
 	}
-	if (!done) {
-		space->impatient = true;
-		space->stuck_seq = oldest;
-		space_progress(space);
+	if (done) {
+		space->longest_ns = MAX(space->longest_ns, waited_ns);
+		return true;
 	}
-	return done != 0;
+	space->impatient = true;
+	if (space->stuck_seq != oldest) {
+		space->stuck_seq = oldest;
+		space->hasty_seq = space->last_seq + 1;
+		space->stuck_ns = b->ops->now_ns(b) - waited_ns;
+	}
+	space_progress(space);
+	return false;
 }
 
 /* Ask the others for memory, with the lock dropped; then progress. */
@@ -100,9 +132,10 @@ int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg)
 			make_call(space, &settle);
 		else if (settle.bytes)
 			ask_others(space, &settle);
-		else if (!space->patience_ns || !space->placing || space->impatient ||
-			 lose_patience(space, &settle))
+		else if (!space->patience_ns || !settle.bracket || !space->placing ||
+			 space->impatient || lose_patience(space, &settle))
 			wait_fence(space, &settle);
+		settle.bracket = false;
 	}
 	return ret;
 }
@@ -114,6 +147,7 @@ int settle_on_seq(const struct weir_space *space, bracket_seq_t seq, struct sett
 		return 0;
 	/* In the order of their ends, since that is how they are counted. */
 	settle->fence = space->ended[(space->done_seq + 1) % space->max_ended].end;
+	settle->bracket = true;
 	return SETTLE_WAIT;
 }
 

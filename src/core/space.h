@@ -105,6 +105,7 @@ struct space_use {
 	bool ready;		   /* of another kind than mapped: its owner is to release it */
 	bool atomic;		   /* declared as WEIR_ATOMIC: no order with others that were */
 	bool stays;		   /* it may be touched, and is placed no better for that */
+	bool hidden;		   /* ... by pointers that nobody knows of */
 	bool freed;		   /* no use: what was queued before a weir_free() */
 	bool elements; /* as WEIR_READ_ELEMENTS: of those that the device is subscribed to alone */
 	enum weir_use_kind kind; /* WEIR_WRITE for the first of these, WEIR_READ for the other */
@@ -114,6 +115,9 @@ struct space_use {
 	double read_bytes, write_bytes;
 	uint32_t placed;      /* blocks looked at ahead of placing, in the range's order */
 	uint32_t nr_reserved; /* of a replicated range: pieces that its end may make */
+	float unused;  /* of a guess: the share of its bytes that launches are not expected to
+			* touch; negative where they touch them several times */
+	float link_ns; /* of a guess that was in place: what that takes if they touch all of it */
 };
 
 /* Whether the use names all of a block that is one of its blocks. */
@@ -146,6 +150,8 @@ struct stream_slot {
 	place_t own;  /* else the memory of its device */
 	bool open;
 	bool placing;		/* weir_begin() is at work in it */
+	uint64_t launched;	/* in the open bracket, if its uses are guesses; else 0 */
+	uint64_t guess;		/* key of these; else 0 */
 	uint64_t event;		/* the open bracket's event in the record; 0: none */
 	fence_t begin;		/* the stream reached the open bracket; 0: nobody asks when */
 	bool sampled;		/* nobody but the trace does */
@@ -161,6 +167,7 @@ struct ended_bracket {
 	struct stream_slot *slot; /* the stream it was on */
 	fence_t begin, end;
 	uint64_t event;	      /* its event in the record */
+	uint64_t guess;	      /* key of its uses, if they are guesses; else 0 */
 	bool in_place;	      /* something it named was not resident */
 	bool sampled;	      /* its time is taken for the trace alone */
 	struct use_list uses; /* kept until it is done, for the order of later brackets */
@@ -316,7 +323,11 @@ struct weir_space {
 	/* How long a bracket waits for launches before it uses in place what it would move, since
 	 * they may wait for the bracket's own; 0: as long as it takes. */
 	uint64_t patience_ns;
-	bracket_seq_t stuck_seq; /* the last one that was waited for in vain, and is not again */
+	/* The last one that was waited for in vain, and is not again, when that was given up, and
+	 * the first one that did not wait for it. */
+	bracket_seq_t stuck_seq, hasty_seq;
+	uint64_t stuck_ns;
+	uint64_t longest_ns; /* that one was waited for and not in vain, or would not have been */
 
 	uint32_t nr_open; /* brackets, host ones included */
 	uint32_t nr_host_open;
@@ -720,6 +731,7 @@ void space_placing_end(struct weir_space *space);
 
 struct settle {
 	fence_t fence;	/* to be waited for; then the one that was */
+	bool bracket;	/* it is one's end, which may never come: see patience_ns */
 	int err;	/* of that wait, or of the work before the fence; it is noted, too */
 	uint64_t bytes; /* not 0: to be asked for instead, in the memory of this place: */
 	place_t place;
@@ -733,6 +745,10 @@ typedef int (*settle_pass_fn)(struct weir_space *space, void *arg, struct settle
 
 /* The lock is dropped meanwhile. @return what the pass returned in the end: 0 or an error. */
 int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg);
+
+/* A bracket is done, before it counts as that: if it was waited for in vain, see whether longer
+ * would have been right. */
+void settle_bracket_done(struct weir_space *space, bracket_seq_t seq);
 
 /* The pass that waits until brackets up to seq are done. All of them have ended. */
 void space_settle_seq(struct weir_space *space, bracket_seq_t seq);

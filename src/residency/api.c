@@ -212,6 +212,7 @@ static void residency_destroy(struct residency *r, uint32_t nr_devices)
 		record_fini(&r->planner[d].record);
 		free(r->planner[d].pending);
 	}
+	guesses_destroy(r->guesses);
 	free(r->planner);
 	free(r);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/backend/machine.h"
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/core/kind.h"
 #include "src/core/tracing.h"
@@ -157,38 +158,63 @@ static void resolve_rest(struct weir_space *space, struct use_list *out)
 			.kind = WEIR_WRITE,
 			.atomic = true,
 			.stays = true,
+			.hidden = true,
 			.bytes = range->bytes,
 		};
 	}
 }
 
-static int resolve_named(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses,
-			 bool open, struct use_list *out)
+/* What launches with guessed uses are known by: what they launch, and the sizes of these. */
+static uint64_t guess_key(const struct bracket_asked *asked)
 {
-	int err = use_list_reserve(out, nr_uses + (open ? space->nr_ranges : 0) + 1);
+	uint64_t key = hash_mix(asked->launched, asked->nr_likely);
+
+	if (!asked->launched || !asked->uses)
+		return 0;
+	for (uint32_t u = 0; u < asked->nr_likely; u++)
+		key = hash_mix(key, asked->uses[u].bytes);
+	return key | 1;
+}
+
+/* What is known of guesses. */
+static void resolve_guesses(const struct weir_space *space, const struct bracket_asked *asked,
+			    struct use_list *out)
+{
+	const uint64_t key = guess_key(asked);
+
+	for (uint32_t u = 0; u < asked->nr_likely; u++)
+		out->use[u].unused = (float)(1 - guess_share(space->residency->guesses, key, u));
+	for (uint32_t u = asked->nr_likely; u < asked->nr; u++)
+		out->use[u].stays = true;
+}
+
+static int resolve_named(struct weir_space *space, const struct bracket_asked *asked,
+			 struct use_list *out)
+{
+	int err = use_list_reserve(out, asked->nr + (asked->open ? space->nr_ranges : 0) + 1);
 
 	if (!err)
-		err = bracket_resolve(space, uses, nr_uses, out->use);
+		err = bracket_resolve(space, asked->uses, asked->nr, out->use);
 	if (err)
 		return err;
-	out->nr = out->nr_named = nr_uses;
-	if (open)
+	out->nr = asked->nr;
+	out->nr_named = asked->nr_likely;
+	resolve_guesses(space, asked, out);
+	if (asked->open)
 		resolve_rest(space, out);
 	return 0;
 }
 
-/* open: the bracket's launches may touch anything. */
-static int resolve_uses(struct weir_space *space, place_t own, const struct weir_use *uses,
-			uint32_t nr_uses, bool open, struct use_list *out)
+static int resolve_uses(struct weir_space *space, place_t own, const struct bracket_asked *asked,
+			struct use_list *out)
 {
 	int err;
 
-	out->all = !open && !uses && !nr_uses;
+	out->all = !asked->open && !asked->uses && !asked->nr;
 	out->kinds = false;
-	if (!out->all && (!uses != !nr_uses || (!open && !nr_uses)))
+	if (!out->all && (!asked->uses != !asked->nr || (!asked->open && !asked->nr)))
 		return -EINVAL;
-	err = out->all ? resolve_all(space, own, out)
-		       : resolve_named(space, uses, nr_uses, open, out);
+	err = out->all ? resolve_all(space, own, out) : resolve_named(space, asked, out);
 	out->unordered = !err && !out->all;
 	for (uint32_t u = 0; u < out->nr && out->unordered; u++)
 		out->unordered = out->use[u].atomic;
@@ -205,7 +231,8 @@ static bool may_plan(const struct weir_space *space, const struct planner *p,
 }
 
 uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_kind kind,
-			uint32_t stream, const struct space_use *uses, uint32_t nr_uses)
+			const struct stream_slot *slot, const struct space_use *uses,
+			uint32_t nr_uses)
 {
 	uint64_t number;
 
@@ -223,6 +250,7 @@ uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_
 						   .first = use->first,
 						   .nr = use->nr,
 						   .atomic = use->atomic,
+						   .guess = u,
 						   .kind = use->kind,
 						   .pattern = use->pattern,
 						   .granule = use->granule,
@@ -232,7 +260,9 @@ uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_
 						   .write_bytes = use->write_bytes,
 					   });
 	}
-	number = record_add(&p->record, kind, stream, 0, 0);
+	if (slot)
+		record_add_guess(&p->record, slot->launched, slot->guess);
+	number = record_add(&p->record, kind, slot ? slot->number : 0, 0, 0);
 	if (number)
 		follow_event(space, p, NULL);
 	else
@@ -355,10 +385,12 @@ static int check_open(const struct weir_space *space, const struct stream_slot *
 
 /* 1. Turn the uses as declared into blocks; contradictions are refused, and nothing is changed. */
 static int name_uses(struct weir_space *space, struct stream_slot *slot,
-		     const struct weir_use *uses, uint32_t nr_uses, bool open)
+		     const struct bracket_asked *asked)
 {
-	int err = resolve_uses(space, slot->own, uses, nr_uses, open, &slot->uses);
+	int err = resolve_uses(space, slot->own, asked, &slot->uses);
 
+	slot->launched = asked->launched;
+	slot->guess = guess_key(asked);
 	return err ? err : check_open(space, slot);
 }
 
@@ -375,8 +407,8 @@ static void record_bracket(struct weir_space *space, struct stream_slot *slot)
 {
 	const struct use_list *uses = &slot->uses;
 
-	slot->event = bracket_record(space, slot_planner(space, slot), EVENT_BEGIN, slot->number,
-				     uses->use, uses->nr_named);
+	slot->event = bracket_record(space, slot_planner(space, slot), EVENT_BEGIN, slot, uses->use,
+				     uses->nr_named);
 	/* What was launched before is in no bracket. */
 	(void)stream_kernel_take(slot->stream, NULL);
 	for (uint32_t u = 0; u < uses->nr; u++)
@@ -426,17 +458,19 @@ static int make_ready(struct weir_space *space, struct stream_slot *slot)
 
 /* Tell the backend what launches may touch. */
 static int declare_uses(struct weir_space *space, const struct stream_slot *slot,
-			const struct weir_use *uses, uint32_t nr_uses)
+			const struct bracket_asked *asked)
 {
+	const uint32_t nr_uses = asked->nr;
 	struct backend *b = space->backend;
 	struct weir_use *all;
 	int err;
 
 	/* What no launch may run with: all of them are trapped. */
 	if (space->shared && space->shared_ops->contradicts(space, slot))
-		return b->ops->access_begin(b, stream_id(slot->stream), space, uses, 0);
-	if (!slot->uses.all && slot->uses.nr == slot->uses.nr_named)
-		return b->ops->access_begin(b, stream_id(slot->stream), space, uses, nr_uses);
+		return b->ops->access_begin(b, stream_id(slot->stream), space, asked->uses, 0);
+	if (!slot->uses.all && slot->uses.nr == nr_uses)
+		return b->ops->access_begin(b, stream_id(slot->stream), space, asked->uses,
+					    nr_uses);
 	all = calloc(slot->uses.nr + 1u, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
@@ -445,7 +479,7 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 					   .bytes = slot->uses.use[u].range->bytes,
 					   .kind = slot->uses.all ? WEIR_WRITE : BACKEND_ANY};
 	if (nr_uses)
-		memcpy(all, uses, nr_uses * sizeof(*all));
+		memcpy(all, asked->uses, nr_uses * sizeof(*all));
 	err = b->ops->access_begin(b, stream_id(slot->stream), space, all, slot->uses.nr);
 	free(all);
 	return err;
@@ -469,7 +503,7 @@ static int take_time(struct weir_space *space, struct stream_slot *slot)
 
 /* 5. After the placing: what the stream waits for, and what launches may touch. */
 static int open_bracket(struct weir_space *space, struct stream_slot *slot,
-			const struct weir_use *uses, uint32_t nr_uses)
+			const struct bracket_asked *asked)
 {
 	struct backend *b = space->backend;
 	stream_id_t stream = stream_id(slot->stream);
@@ -484,7 +518,7 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	err = space_ended_reserve(space);
 	if (err)
 		return err;
-	err = declare_uses(space, slot, uses, nr_uses);
+	err = declare_uses(space, slot, asked);
 	if (err && err != -ENOSYS)
 		return err;
 	err = take_time(space, slot);
@@ -511,7 +545,7 @@ static void pin_uses(struct weir_space *space, struct stream_slot *slot)
 
 /* Steps 2 to 6, of a bracket whose uses are resolved. */
 static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
-			 const struct weir_use *uses, uint32_t nr_uses)
+			 const struct bracket_asked *asked)
 {
 	uint64_t waits, since_ns = tracing_now(space);
 	int err;
@@ -525,7 +559,7 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 	space->residency->step += space->residency->policy != NULL;
 	err = make_ready(space, slot);
 	if (!err) {
-		err = open_bracket(space, slot, uses, nr_uses);
+		err = open_bracket(space, slot, asked);
 		if (err && space->shared)
 			space->shared_ops->cancel(space, slot);
 	}
@@ -551,8 +585,8 @@ static int check_device(const struct weir_space *space, const struct stream_slot
 }
 
 /* docs/design.md follows a use through the numbered steps ("A use, step by step"). */
-static int begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
-		 uint32_t nr_uses, bool open)
+static int begin(struct weir_space *space, struct weir_stream *stream,
+		 const struct bracket_asked *asked)
 {
 	struct stream_slot *slot;
 	bool named = false;
@@ -562,15 +596,15 @@ static int begin(struct weir_space *space, struct weir_stream *stream, const str
 	space_placing_begin(space);
 	slot = space_slot(space, stream);
 	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : check_device(space, slot);
-	if (!err && open && (space->shared || space->nr_devices > 1))
+	if (!err && asked->open && (space->shared || space->nr_devices > 1))
 		err = -ENOTSUP;
 	if (err)
 		goto out;
 	slot->placing = true;
-	err = name_uses(space, slot, uses, nr_uses, open);
+	err = name_uses(space, slot, asked);
 	named = !err;
 	if (!err)
-		err = begin_bracket(space, slot, uses, nr_uses);
+		err = begin_bracket(space, slot, asked);
 	if (err && named && slot->uses.kinds)
 		kinds_release(space, slot);
 	/* What was taken may still be used where it was; nothing orders other uses behind that. */
@@ -588,13 +622,26 @@ out:
 int weir_begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
 	       uint32_t nr_uses)
 {
-	return begin(space, stream, uses, nr_uses, false);
+	return begin(space, stream,
+		     &(struct bracket_asked){.uses = uses, .nr = nr_uses, .nr_likely = nr_uses});
 }
 
 int weir_begin_open(struct weir_space *space, struct weir_stream *stream,
 		    const struct weir_use *uses, uint32_t nr_uses)
 {
-	return begin(space, stream, uses, nr_uses, true);
+	return begin(space, stream,
+		     &(struct bracket_asked){
+			     .uses = uses, .nr = nr_uses, .nr_likely = nr_uses, .open = true});
+}
+
+int bracket_begin_guessed(struct weir_space *space, struct weir_stream *stream,
+			  const struct bracket_asked *asked)
+{
+	pthread_mutex_lock(&space->lock);
+	if (!space->residency->guesses)
+		space->residency->guesses = guesses_create(); /* without, shares are 1 */
+	pthread_mutex_unlock(&space->lock);
+	return begin(space, stream, asked);
 }
 
 /* Whether some of what a device's use names is not in its own memory. */
@@ -659,12 +706,12 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	bracket.slot = slot;
 	bracket.begin = slot->begin;
 	bracket.event = slot->event;
+	bracket.guess = slot->guess;
 	bracket.sampled = slot->sampled;
 	for (uint32_t u = 0; u < slot->uses.nr_named; u++)
 		bracket.in_place |= is_in_place(&slot->uses.use[u], slot->own);
 	if (bracket.in_place)
-		follow_in_place(space, slot_planner(space, slot), slot->event, slot->uses.use,
-				slot->uses.nr_named);
+		follow_in_place(space, slot_planner(space, slot), slot);
 	slot->open = false;
 	space->nr_open--;
 	seq = space_ended_add(space, &bracket, &slot->uses);

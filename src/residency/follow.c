@@ -156,13 +156,33 @@ void follow_launched(struct planner *p, uint64_t event, const char *kernel)
 		record_event(record, event)->kernel = kernel;
 }
 
-void follow_in_place(const struct weir_space *space, struct planner *p, uint64_t event,
-		     const struct space_use *uses, uint32_t nr_uses)
+void follow_in_place(const struct weir_space *space, struct planner *p, struct stream_slot *slot)
 {
 	struct record *record = &p->record;
+	const uint64_t event = slot->event;
 
 	if (event && event >= record->first_event && schedule_wants_times(p))
-		record_event(record, event)->link_ns = learn_link_ns(space, p->own, uses, nr_uses);
+		record_event(record, event)->link_ns =
+			learn_link_ns(space, p->own, slot->uses.use, slot->uses.nr_named);
+}
+
+/* What a bracket of guessed uses took says how much of them it touched. */
+static void note_guess(struct weir_space *space, const struct planner *p,
+		       const struct ended_bracket *bracket, double ns)
+{
+	double cost_ns[GUESS_USES_MAX];
+	struct guess_seen seen = {.key = bracket->guess,
+				  .nr_uses = MIN(bracket->uses.nr_named, GUESS_USES_MAX),
+				  .cost_ns = cost_ns,
+				  .ns = ns,
+				  .in_place = bracket->in_place};
+
+	if (!bracket->guess || !space->residency->guesses)
+		return;
+	for (uint32_t u = 0; u < seen.nr_uses; u++)
+		cost_ns[u] = bracket->in_place ? (double)bracket->uses.use[u].link_ns
+					       : learn_hbm_ns(space, p->own, &bracket->uses.use[u]);
+	guess_note(space->residency->guesses, &seen);
 }
 
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
@@ -185,6 +205,7 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 
 		event->ns = (double)(end - begin);
 		event->in_place = bracket->in_place;
+		note_guess(space, p, bracket, event->ns);
 	}
 	if (!p->plan || bracket->event < p->plan_event)
 		return;

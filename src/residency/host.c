@@ -281,7 +281,7 @@ static void record_host(struct weir_space *space, const struct host_bracket *bra
 		struct planner *p = &space->residency->planner[d];
 
 		if (is_of(p, bracket))
-			(void)bracket_record(space, p, EVENT_HOST, 0, bracket->use, bracket->nr);
+			(void)bracket_record(space, p, EVENT_HOST, NULL, bracket->use, bracket->nr);
 	}
 }
 

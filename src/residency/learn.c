@@ -21,8 +21,6 @@
 /* A use in place is slow when it takes so many times as long as modelled, and not slower than: */
 #define SLOW_MIN 1.5
 #define SLOW_MAX 32
-/* Guessed bytes may be many times those used; fewer make no difference to a plan. */
-#define SHARE_MIN 0.01
 
 /* What brackets of a kernel took with everything resident, and by the cost model, in all. */
 struct kernel_rate {
@@ -242,6 +240,13 @@ static const struct weir_device_desc *device_of(const struct learning *l)
 	return space_device(l->space, l->planner->own);
 }
 
+/* Of what a use names, the share that it touches. */
+static double share_of(const struct learning *l, const struct event *event,
+		       const struct record_use *use)
+{
+	return guess_share_planned(l->space->residency->guesses, event->guess, use->guess);
+}
+
 /* HBM time of a bracket by the cost model, without a factor. */
 static double modelled_ns(const struct learning *l, const struct event *event)
 {
@@ -251,7 +256,7 @@ static double modelled_ns(const struct learning *l, const struct event *event)
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
 		struct weir_use use = record_use_declared(&uses[i]);
 
-		ns += cost_hbm_ns(device_of(l), &use);
+		ns += cost_hbm_ns(device_of(l), &use) * share_of(l, event, &uses[i]);
 	}
 	return ns;
 }
@@ -301,16 +306,21 @@ static double learn_compute(struct learning *l, uint64_t number)
 {
 	const struct event *event = record_event(l->record, number);
 	const struct event *known = last_measured(l, number);
+	const double shortest = guess_shortest_ns(l->space->residency->guesses, event->guess);
+	const double resident = guess_resident_ns(l->space->residency->guesses, event->guess);
 	const struct kernel_rate *rate;
-	double factor;
+	double factor, ns;
 
 	if (known->ns > 0 && !known->in_place)
 		return known->ns;
+	if (resident > 0)
+		return resident;
 	rate = kernel_rate(l, event, known->kernel);
 	factor = rate && rate->modelled > 0
 			 ? rate->measured / rate->modelled
 			 : cost_kernel_factor(&l->space->backend->desc, known->kernel);
-	return (double)device_of(l)->launch_ns + factor * modelled_ns(l, event);
+	ns = (double)device_of(l)->launch_ns + factor * modelled_ns(l, event);
+	return shortest > 0 ? MIN(ns, shortest) : ns;
 }
 
 /*
@@ -324,6 +334,8 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 	const struct event *known = last_measured(l, number), *before = period_before(l, number);
 	double slow = known->slow, modelled = MAX(compute_ns, known->link_ns);
 
+	if (event->guess)
+		return 1; /* shares have it in them */
 	modelled += learn_serial(l->space, l->planner->own) * MIN(compute_ns, known->link_ns);
 	if (before)
 		slow = MAX(slow, before->slow);
@@ -332,40 +344,6 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 		slow = MAX(slow, MIN(known->ns / known->link_ns, SLOW_MAX));
 	event->slow = slow;
 	return MAX(slow, 1);
-}
-
-/* Whether what the bracket declares may be far more than what its launches use: where uses are
- * guessed from what launches could reach, they are atomic. */
-static bool is_guessed(const struct learning *l, const struct event *event)
-{
-	const struct record_use *uses = record_uses(l->record, event);
-
-	for (uint32_t i = 0; i < event->nr_uses; i++)
-		if (uses[i].atomic)
-			return true;
-	return false;
-}
-
-/*
- * The share of the declared bytes that a bracket uses at most. What it took is a bound: no kernel
- * moves more than its memory does in that time, or the link for what was in place. The least of
- * what was seen so far; kept in its event. 1 where uses are not guessed.
- */
-static double learn_share(const struct learning *l, uint64_t number)
-{
-	struct event *event = record_event(l->record, number);
-	const struct event *known = last_measured(l, number), *before = period_before(l, number);
-	const double limit_ns = known->in_place ? known->link_ns : modelled_ns(l, event);
-	double share = before && before->share > 0 ? before->share : 1;
-
-	if (!is_guessed(l, event))
-		return 1;
-	if (known->share > 0)
-		share = MIN(share, known->share);
-	if (known->ns > 0 && limit_ns > 0)
-		share = MIN(share, known->ns / limit_ns);
-	event->share = MAX(share, SHARE_MIN);
-	return event->share;
 }
 
 /* Note where the contents of a life end: its last whole discard, if no use follows it. */
@@ -400,18 +378,18 @@ static void learn_steps(struct learning *l)
 		const struct event *event = record_event(l->record, l->first + k);
 		const struct record_use *uses = record_uses(l->record, event);
 		struct plan_step *step = &l->step[l->step_of_event[k]];
-		double compute, slow, share;
+		double compute, slow;
 
 		if (event->kind != EVENT_BEGIN)
 			continue;
 		compute = learn_compute(l, l->first + k);
 		slow = learn_slow(l, l->first + k, compute);
-		share = learn_share(l, l->first + k);
 		*step = (struct plan_step){.first_use = l->nr_uses, .compute_ns = compute};
 		step->shape = hash_mix(event->nr_uses, event->stream);
 		for (uint32_t i = 0; i < event->nr_uses; i++) {
 			struct plan_use *use = &l->use[l->nr_uses];
 			const struct plan_life *life;
+			const double share = share_of(l, event, &uses[i]);
 
 			learn_use(l, &uses[i], use);
 			use->in *= share;

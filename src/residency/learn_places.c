@@ -62,8 +62,9 @@ void learn_place_rates(const struct weir_space *space, place_t own,
 		at[0] = at[nr_below(space) - 1];
 }
 
-/* What a device's use takes in place at one place, ns each way by out[]. */
-static void add_link_ns(const struct weir_space *space, place_t own, const struct space_use *use,
+/* What a device's use takes in place at one place, ns each way by out[], and by all of its bytes in
+ * use->link_ns. */
+static void add_link_ns(const struct weir_space *space, place_t own, struct space_use *use,
 			place_t place, double out[2])
 {
 	struct weir_use declared = {.pattern = use->pattern,
@@ -81,15 +82,19 @@ static void add_link_ns(const struct weir_space *space, place_t own, const struc
 	     cost_inplace_bytes_per_s(link_to(space, own, place), &declared,
 				      away * space->block_bytes) *
 	     away / use->nr;
+	use->link_ns += (float)((use->read_bytes + use->write_bytes) * ns);
+	ns *= 1 - (double)use->unused;
 	out[0] += use->read_bytes * ns;
 	out[1] += use->write_bytes * ns;
 }
 
-double learn_link_ns(const struct weir_space *space, place_t own, const struct space_use *uses,
+double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
 		     uint32_t nr_uses)
 {
 	double longest = 0;
 
+	for (uint32_t u = 0; u < nr_uses; u++)
+		uses[u].link_ns = 0;
 	for (uint32_t place = 0; place < space->nr_places; place++) {
 		double way[2] = {0};
 
@@ -98,6 +103,18 @@ double learn_link_ns(const struct weir_space *space, place_t own, const struct s
 		longest = MAX(longest, MAX(way[0], way[1]));
 	}
 	return longest;
+}
+
+double learn_hbm_ns(const struct weir_space *space, place_t own, const struct space_use *use)
+{
+	const struct weir_use declared = {.bytes = use->bytes,
+					  .kind = use->kind,
+					  .pattern = use->pattern,
+					  .granule = use->granule,
+					  .read_bytes = (uint64_t)use->read_bytes,
+					  .write_bytes = (uint64_t)use->write_bytes};
+
+	return cost_hbm_ns(space_device(space, own), &declared);
 }
 
 double learn_serial(const struct weir_space *space, place_t own)

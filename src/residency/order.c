@@ -35,7 +35,7 @@ static bracket_seq_t born_of(const struct space_use *use)
 {
 	const struct range *range = use->range;
 
-	return range->arena && !use->stays ? arena_born(range, use->offset) : range->born;
+	return range->arena && !use->hidden ? arena_born(range, use->offset) : range->born;
 }
 
 /* Whether a use conflicts with one of the bracket of a number, which ended: of an earlier life of
@@ -43,10 +43,10 @@ static bracket_seq_t born_of(const struct space_use *use)
 static bool conflicts_behind(const struct space_use *ended, bracket_seq_t seq,
 			     const struct space_use *use, bool guessed)
 {
-	if (!uses_overlap(ended, use) || (ended->freed && use->stays))
+	if (!uses_overlap(ended, use) || (ended->freed && use->hidden))
 		return false;
 	/* What is only possible has no order with what is, among uses without an order. */
-	if (ended->atomic && use->atomic && (ended->stays || use->stays) && guessed)
+	if (ended->atomic && use->atomic && (ended->hidden || use->hidden) && guessed)
 		return false;
 	return !(ended->atomic && use->atomic) || seq <= born_of(use);
 }

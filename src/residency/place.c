@@ -38,7 +38,8 @@ static void get_wanted(struct weir_space *space, const struct space_use *use,
 		.nr_resident = range_nr_resident(range),
 		.planned = schedule_level(range),
 		.follows_plan = range_follows_plan(range),
-		.touches = (use->read_bytes + use->write_bytes) / (double)use->bytes,
+		.touches = (use->read_bytes + use->write_bytes) / (double)use->bytes *
+			   (1 - (double)use->unused),
 		.kind = use->kind,
 		.prefer = prefer_rank(range),
 		.stays = range->arena,
@@ -136,7 +137,7 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 	struct block *block = &range->block[i];
 	bool overwritten = use->kind == WEIR_OVERWRITE && use_covers(use, i);
 	struct chunk *chunk;
-	int err = chunk_for(space, use, i, in, left, overwritten, settle, &chunk);
+	int err = chunk_for(space, use, i, in, left, overwritten || block->at.dead, settle, &chunk);
 
 	if (err || !chunk)
 		return err ? err : PLACE_NO_ROOM;
@@ -380,7 +381,7 @@ static int mend_ahead(struct weir_space *space, const struct space_use *use, uin
 }
 
 /*
- * Give what the use overwrites its chunks of the device's own memory, as far as its level, a batch
+ * Give a fresh range its chunks of the device's own memory, as far as its level, a batch
  * at a time: mapping calls take long, and copies must be queued in between. @return as
  * place_ahead().
  */
@@ -402,6 +403,15 @@ static int place_fresh(struct weir_space *space, const struct stream_slot *slot,
 	return PLACE_DONE;
 }
 
+/* Whether the contents of a whole range are not needed: the use overwrites it, or there are none. */
+static bool is_fresh(const struct space_use *use)
+{
+	const struct range *range = use->range;
+
+	return use->nr == range->nr_blocks &&
+	       (use->kind == WEIR_OVERWRITE || range->nr_dead == range->nr_blocks);
+}
+
 int place_ahead(struct weir_space *space, struct stream_slot *slot)
 {
 	int done = PLACE_DONE;
@@ -421,8 +431,7 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 			err = trim_fresh(space, use, in.level, NULL);
 		if (err)
 			return err;
-		if (use->kind != WEIR_OVERWRITE || use->nr != use->range->nr_blocks ||
-		    use->range->homes || use->range->own != slot->own)
+		if (!is_fresh(use) || use->range->homes || use->range->own != slot->own)
 			continue;
 		if (done == PLACE_DONE)
 			done = place_fresh(space, slot, use, in.level);

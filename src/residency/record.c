@@ -170,12 +170,21 @@ void record_add_use(struct record *record, const struct record_use *use)
 	*named = (struct named){.life = use->life, .event = record->next_event};
 }
 
+void record_add_guess(struct record *record, uint64_t launched, uint64_t guess)
+{
+	record->guessed |= launched != 0;
+	record->launched = launched;
+	record->guess = guess;
+}
+
 static uint64_t shape_hash(const struct record *record, const struct event *event)
 {
 	const struct record_use *use = record_uses(record, event);
 	uint64_t hash = hash_mix(event->kind + 1u, event->nr_blocks);
 
 	hash = hash_mix(hash, event->stream);
+	if (event->launched)
+		return hash_mix(hash, event->launched);
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
 		hash = hash_mix(hash, use[i].offset);
 		hash = hash_mix(hash, use[i].bytes);
@@ -218,11 +227,14 @@ uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream
 	}
 	*event = (struct event){.kind = kind,
 				.stream = stream,
+				.launched = record->launched,
+				.guess = record->guess,
 				.life = kind == EVENT_ALLOC ? number : life,
 				.nr_blocks = nr_blocks,
 				.place = record->next_place++,
 				.first_use = first_use,
 				.nr_uses = (uint32_t)(record->next_use - first_use)};
+	record->launched = record->guess = 0;
 	if (kind == EVENT_FREE && life >= record->first_event && life < number)
 		record_event(record, life)->freed = number;
 	event->shape = shape_hash(record, event);
@@ -247,21 +259,54 @@ static bool same_life(const struct record *record, life_t a, uint64_t i, life_t 
 	       (record_event(record, b)->freed || i - a <= 2 * (i - j));
 }
 
+static bool same_use(const struct record_use *x, const struct record_use *y, record_same_fn same,
+		     const void *arg)
+{
+	return x->offset == y->offset && x->bytes == y->bytes &&
+	       x->nr_range_blocks == y->nr_range_blocks && x->kind == y->kind &&
+	       same(arg, x->life, y->life);
+}
+
+bool record_uses_alike(const struct record *record, const struct event *a, const struct event *b,
+		       record_same_fn same, const void *arg)
+{
+	const struct record_use *x = record_uses(record, a), *y = record_uses(record, b);
+	const bool more = a->nr_uses > b->nr_uses; /* a has, perhaps, what b has not */
+	uint32_t i = 0, k = 0;
+
+	if (a->launched != b->launched || (!a->launched && a->nr_uses != b->nr_uses))
+		return false;
+	while (i < a->nr_uses && k < b->nr_uses) {
+		const bool alike = same_use(&x[i], &y[k], same, arg);
+
+		if (!alike && a->nr_uses == b->nr_uses)
+			return false;
+		i += alike || more;
+		k += alike || !more;
+	}
+	return more ? k == b->nr_uses : i == a->nr_uses;
+}
+
+/* Numbers of two events. */
+struct two {
+	const struct record *record;
+	uint64_t i, j;
+};
+
+static bool same_life_of(const void *arg, life_t a, life_t b)
+{
+	const struct two *two = arg;
+
+	return same_life(two->record, a, two->i, b, two->j);
+}
+
 static bool same_event(const struct record *record, uint64_t i, uint64_t j)
 {
 	const struct event *a = record_event(record, i), *b = record_event(record, j);
-	const struct record_use *x = record_uses(record, a), *y = record_uses(record, b);
 
-	if (a->shape != b->shape || a->kind != b->kind || a->stream != b->stream ||
-	    a->nr_blocks != b->nr_blocks || a->nr_uses != b->nr_uses ||
-	    !same_life(record, a->life, i, b->life, j))
-		return false;
-	for (uint32_t n = 0; n < a->nr_uses; n++)
-		if (x[n].offset != y[n].offset || x[n].bytes != y[n].bytes ||
-		    x[n].nr_range_blocks != y[n].nr_range_blocks || x[n].kind != y[n].kind ||
-		    !same_life(record, x[n].life, i, y[n].life, j))
-			return false;
-	return true;
+	return a->shape == b->shape && a->kind == b->kind && a->stream == b->stream &&
+	       a->nr_blocks == b->nr_blocks && same_life(record, a->life, i, b->life, j) &&
+	       record_uses_alike(record, a, b, same_life_of, &(struct two){record, i, j});
 }
 
 static uint64_t match_length(const struct record *record, uint64_t i, uint64_t j)
@@ -348,10 +393,11 @@ static void match_by_life(const struct record *record, struct match *match)
 	}
 }
 
-static enum record_state recognise(struct record *record)
+/* Look for a repetition in which more than so many events agree. */
+static enum record_state recognise(struct record *record, uint64_t length)
 {
 	uint64_t newest = record->next_event - 1;
-	struct match match = {.length = CONTEXT - 1};
+	struct match match = {.length = length};
 	uint32_t nr_candidates;
 
 	if (!record_event(record, newest)->context || newest < record->next_try)
@@ -369,6 +415,7 @@ static enum record_state recognise(struct record *record)
 		return RECORD_UNKNOWN;
 	}
 	record->pause = 0;
+	record_forget(record);
 	record->period = newest - match.event;
 	record->followed = 0;
 	return RECORD_RECOGNISED;
@@ -393,12 +440,17 @@ enum record_state record_follow(struct record *record)
 	if (newest < record->first_event)
 		return RECORD_UNKNOWN;
 	if (!record->period)
-		return record->suspended.period ? follow_suspended(record) : recognise(record);
+		return record->suspended.period ? follow_suspended(record)
+						: recognise(record, CONTEXT - 1);
 	if (record->suspended.period ? record_agrees(record)
 				     : same_event(record, newest, newest - record->period)) {
 		record->followed++;
 		return RECORD_FOLLOWED;
 	}
+	/* Guesses get better: what came since is a better reference than what was suspended then. */
+	if (record->guessed && record->suspended.period &&
+	    recognise(record, MAX(record->followed, CONTEXT)) == RECORD_RECOGNISED)
+		return RECORD_RECOGNISED;
 	if (record_suspend(record))
 		return RECORD_SUSPENDED;
 	record_drop(record);

@@ -3,7 +3,9 @@
  * The record of what a program did with a space: allocations, frees and brackets, in order, and
  * the recognition that it repeats itself.
  *
- * An event is recognised by its kind and sizes and by which lives it names, never by address. A
+ * An event is recognised by its kind and sizes and by which lives it names, never by address; a
+ * bracket whose uses are guesses by what it launches and the lives: one of two like each other may
+ * name more than the other one, since a guess may be too much. A
  * life is known by the event that allocated it: two events name "the same" life when it is the
  * same one (allocated before the repetition), or when each was allocated equally long before and
  * the earlier one has ended.
@@ -12,7 +14,7 @@
  * ones that had the same context, and where these are too many, with those that used the same life;
  * of those the longest match wins, so that the end of an inner loop is not taken for its beginning.
  * While one is followed each event must equal the one a period before. The first that does not
- * suspends it, if it was followed for a whole period: the events after it are compared with that
+ * suspends it, if it was followed for a whole period (of guesses: a part of one): the events after it are compared with that
  * period until some in a row agree with a part of it, and the repetition is then resumed there
  * (record_resume.c). Else, or when that takes too long, it has ended.
  *
@@ -35,6 +37,7 @@ struct record_use {
 	uint32_t nr_range_blocks; /* of the whole range */
 	uint32_t first, nr;	  /* blocks */
 	bool atomic;		  /* declared as WEIR_ATOMIC */
+	uint32_t guess;		  /* of a guess: its number among the bracket's uses */
 	enum weir_use_kind kind;
 	enum weir_use_pattern pattern;
 	uint32_t granule;
@@ -59,7 +62,8 @@ struct event {
 	bool in_place;	    /* BEGIN: ns was measured with something not resident */
 	double link_ns;	    /* BEGIN: what that takes by the cost model; 0: not known */
 	double slow;	    /* BEGIN: ... and times as long as it takes so; 0: not known */
-	double share;	    /* BEGIN: of the bytes declared, those used at most; 0: not known */
+	uint64_t launched;  /* BEGIN: what, if its uses are guesses; else 0 */
+	uint64_t guess;	    /* BEGIN: key of these uses, see guess.h; else 0 */
 	const char *kernel; /* BEGIN: the one that was launched, "": several; NULL: not known yet */
 	uint64_t place;	    /* in the repetition, counted through all periods; 0: it has none */
 	uint64_t freed;	    /* ALLOC: the event that freed its life; 0: none yet */
@@ -99,7 +103,9 @@ struct record {
 	uint64_t followed;    /* events that agreed since it was recognised, or resumed */
 	uint64_t next_place;  /* of the next event, if it agrees */
 	struct suspended suspended;
-	bool broken; /* a use was lost: no memory */
+	uint64_t launched, guess; /* of the next event */
+	bool guessed;		  /* some events' uses were guesses */
+	bool broken;		  /* a use was lost: no memory */
 };
 
 int record_init(struct record *record);
@@ -114,6 +120,9 @@ uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream
 
 /* Add a use of the event that comes next; `previous` is filled in. Failing shows in that event. */
 void record_add_use(struct record *record, const struct record_use *use);
+
+/* Uses of the event that comes next are guesses, see struct event. */
+void record_add_guess(struct record *record, uint64_t launched, uint64_t guess);
 
 enum record_state {
 	RECORD_UNKNOWN,	   /* no repetition */
@@ -146,6 +155,14 @@ bool record_agrees(struct record *record);
 
 /* Forget what is suspended. */
 void record_forget(struct record *record);
+
+/* Whether two lives, each named by one of two events, are the same to these. */
+typedef bool (*record_same_fn)(const void *arg, life_t a, life_t b);
+
+/* Whether the uses of two events are alike; of guesses, all of one event's have their like among
+ * the other's, in the same order. */
+bool record_uses_alike(const struct record *record, const struct event *a, const struct event *b,
+		       record_same_fn same, const void *arg);
 
 static inline struct event *record_event(const struct record *record, uint64_t number)
 {

@@ -22,6 +22,9 @@
 #define AGREEING 6
 /* A shorter period is recognised anew as soon. */
 #define PERIOD_MIN 24u
+/* The part of a period that has to be followed before it is worth looking for, where uses are
+ * guesses, which are seldom right for a whole one. */
+#define FOLLOWED_PART 4
 /* Stretches of the reference that are looked at for one event. */
 #define STRETCHES_MAX 64
 
@@ -71,8 +74,10 @@ bool record_suspend(struct record *record)
 	if (record->period < PERIOD_MIN || record->period >= UINT32_MAX)
 		return false;
 	if (!s->period) {
-		if (record->followed < record->period ||
-		    newest < record->first_event + record->period)
+		const uint64_t least =
+			record->guessed ? record->period / FOLLOWED_PART : record->period;
+
+		if (record->followed < least || newest < record->first_event + record->period)
 			return false;
 		*s = (struct suspended){.period = record->period,
 					.reference = newest - record->period,
@@ -125,22 +130,31 @@ static bool same_placed_life(const struct record *record, const struct stretch *
 	       born < s->place + stretch->distance;
 }
 
+/* What tells whether lives are the same to an event at a place and one of the reference. */
+struct placed {
+	const struct record *record;
+	const struct stretch *stretch;
+	uint64_t place, reference;
+};
+
+static bool same_life_of(const void *arg, life_t a, life_t b)
+{
+	const struct placed *p = arg;
+
+	return same_placed_life(p->record, p->stretch, a, p->place, b, p->reference);
+}
+
 /* The same for an event. stretch: NULL in a repetition that was resumed. */
 static bool same_placed_event(const struct record *record, const struct stretch *stretch,
 			      uint64_t number, uint64_t place, uint64_t reference)
 {
 	const struct event *a = record_event(record, number), *b = record_event(record, reference);
-	const struct record_use *x = record_uses(record, a), *y = record_uses(record, b);
+	const struct placed placed = {record, stretch, place, reference};
 
 	/* An allocation's life is itself. */
-	if (a->shape != b->shape || a->kind != b->kind || a->nr_uses != b->nr_uses ||
-	    (a->kind == EVENT_FREE &&
-	     !same_placed_life(record, stretch, a->life, place, b->life, reference)))
-		return false;
-	for (uint32_t n = 0; n < a->nr_uses; n++)
-		if (!same_placed_life(record, stretch, x[n].life, place, y[n].life, reference))
-			return false;
-	return true;
+	return a->shape == b->shape && a->kind == b->kind &&
+	       (a->kind != EVENT_FREE || same_life_of(&placed, a->life, b->life)) &&
+	       record_uses_alike(record, a, b, same_life_of, &placed);
 }
 
 static bool stretch_agrees(const struct record *record, const struct stretch *stretch)

@@ -22,6 +22,7 @@
  *   place.c    making a bracket's uses ready
  *   home.c     which device's memory is a range's, in a space of several
  *   past.c     what uses of ranges were so far
+ *   guess.c    how much of what launches name they touch
  *   order.c    which ended brackets a new one comes after
  *   bracket.c  weir_begin and weir_end
  *   host.c     weir_host_begin and weir_host_end
@@ -35,6 +36,7 @@
 #include "src/core/space.h"
 #include "src/residency/ask.h"
 #include "src/residency/decide.h"
+#include "src/residency/guess.h"
 #include "src/residency/plan.h"
 #include "src/residency/record.h"
 
@@ -115,6 +117,7 @@ struct residency {
 	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
 	const struct decisions *decide;
 	struct weir_policy *policy;	    /* borrowed; NULL: the built-in rules */
+	struct guesses *guesses;	    /* NULL: no bracket was guessed yet */
 	uint64_t step;			    /* brackets begun under a policy */
 	uint32_t nr_asked;		    /* ranges that have a number for policies */
 	uint32_t time[PLACES_MAX];	    /* blocks used of ranges whose own place it is */
@@ -207,9 +210,13 @@ void learn_place_rates(const struct weir_space *space, place_t own,
 /* The part of a plan's input that is about places. */
 void learn_places(const struct weir_space *space, place_t own, struct plan_input *input);
 
-/* What uses of the device take in place where they lie now, ns, by the cost model. */
-double learn_link_ns(const struct weir_space *space, place_t own, const struct space_use *uses,
+/* What uses of the device take in place where they lie now, ns, by the cost model; and each in its
+ * link_ns. */
+double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
 		     uint32_t nr_uses);
+
+/* What the device's own memory takes for a use that is resident, ns, by the cost model. */
+double learn_hbm_ns(const struct weir_space *space, place_t own, const struct space_use *use);
 
 /* What of a bracket's use in place and of its computation may not overlap, at most, of the shorter
  * of the two. */
@@ -294,9 +301,8 @@ void follow_launched(struct planner *p, uint64_t event, const char *kernel);
 /* A bracket is done. */
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 
-/* The bracket that ended uses something in place: note what that should take. */
-void follow_in_place(const struct weir_space *space, struct planner *p, uint64_t event,
-		     const struct space_use *uses, uint32_t nr_uses);
+/* The slot's bracket, which ends, uses something in place: note what that should take. */
+void follow_in_place(const struct weir_space *space, struct planner *p, struct stream_slot *slot);
 
 /* ---- resume.c */
 
@@ -583,14 +589,31 @@ void alloc_expect_anything(struct weir_space *space, struct range *range);
 
 /* ---- bracket.c */
 
+/* A bracket that is asked for: as weir_begin() is, or weir_begin_open(). */
+struct bracket_asked {
+	const struct weir_use *uses;
+	uint32_t nr;
+	uint32_t nr_likely; /* the first of them; what the others name is not moved for them, nor
+			     * recorded: it is mapped, and stays where it is */
+	bool open;
+	uint64_t launched; /* not 0: a number of what is launched, which touches less than what the
+			    * first uses name; how much is learnt from times (guess.h) */
+};
+
+/* Open a bracket whose uses are guesses. @return as weir_begin() and weir_begin_open(). Takes the
+ * lock. */
+int bracket_begin_guessed(struct weir_space *space, struct weir_stream *stream,
+			  const struct bracket_asked *asked);
+
 /* Turn uses as declared into blocks. out: room for nr of them. */
 int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
 		    struct space_use *out);
 
-/* Record a bracket in a device's record, with those uses that its plans may have. @return its
- * event's number; 0: it is not recorded. */
+/* Record a bracket in a device's record, with those uses that its plans may have. slot: it is on
+ * that; NULL: it is the CPU's. @return its event's number; 0: it is not recorded. */
 uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_kind kind,
-			uint32_t stream, const struct space_use *uses, uint32_t nr_uses);
+			const struct stream_slot *slot, const struct space_use *uses,
+			uint32_t nr_uses);
 
 /* What is about to be written is neither dead nor the same as its lower copy. */
 void bracket_expect_writes(struct weir_space *space, const struct space_use *use);

@@ -8,6 +8,8 @@
 /* Plans made for one repetition: the first from times measured without a plan; the others know how
  * long kernels took under the ones before. */
 #define PLANS_MAX 2
+/* The same where uses are guesses: each plan shows more of what they are. */
+#define PLANS_GUESSED_MAX 4
 
 uint64_t schedule_position(const struct planner *p, uint64_t place, uint64_t *period)
 {
@@ -57,7 +59,7 @@ uint32_t schedule_expected_level(const struct planner *p, uint32_t nr_blocks)
 
 bool schedule_wants_times(const struct planner *p)
 {
-	return !p->plan || p->nr_plans_made < PLANS_MAX;
+	return !p->plan || p->nr_plans_made < (p->record.guessed ? PLANS_GUESSED_MAX : PLANS_MAX);
 }
 
 bool schedule_evicts(const struct range *range)

@@ -320,6 +320,7 @@ static void spin(struct thread *t)
 	use_end(other, t->stream[1]);
 	CU(cuStreamSynchronize, t->stream[1]);
 	LAUNCH(t, STORE_FLAG, t->stream[1], &flag->addr, &value);
+	use_end(flag, t->stream[1]); /* which the other kernel may end before */
 	use_end(&t->spare, t->stream[1]);
 	CU(cuStreamSynchronize, t->stream[0]);
 	array_free(&t->spare, t->stream[1]);

@@ -292,12 +292,16 @@ static void races_check(const struct stream *stream, const struct op *op)
 			if (!ops_unordered(op, stream->slot, o) || !ops_conflict(op, o))
 				continue;
 			fake.nr_races++;
-			problem_note("race: a %s on stream %#llx (%llu bytes at %#llx) and a %s "
-				     "on stream %#llx",
+			problem_note("race: a %s on stream %#llx (%s %llu bytes at %#llx) and a %s "
+				     "on stream %#llx (%s %llu bytes at %#llx)",
 				     op_name(op), (unsigned long long)stream->number,
+				     op->kernel ? op->kernel->name : "",
 				     (unsigned long long)op->touch[0].bytes,
 				     (unsigned long long)op->touch[0].addr, op_name(o),
-				     (unsigned long long)other->number);
+				     (unsigned long long)other->number,
+				     o->kernel ? o->kernel->name : "",
+				     (unsigned long long)o->touch[0].bytes,
+				     (unsigned long long)o->touch[0].addr);
 		}
 	}
 }

@@ -247,6 +247,46 @@ static void test_places_are_a_set(void **state)
 }
 
 /* Files keep them. */
+/* What stands at a place by chance is told from what is given there. */
+static void test_rare_places(void **state)
+{
+	uint64_t param[4] = {BASE, 0, BASE + 4 * BYTES, 0};
+
+	(void)state;
+	for (uint32_t n = 0; n < 3; n++)
+		add(BASE + 4 * n * BYTES, BYTES);
+	declare(0, sizeof(param));
+	for (uint32_t n = 0; n < 8 * INFER_RARE; n++) {
+		const bool rare = n % 20 == 3 && (n / 20 + 1) * INFER_RARE <= n + 1;
+
+		/* By choice each other time; by chance once in 20. */
+		param[2] = n % 2 ? 0 : BASE + 4 * BYTES;
+		param[3] = n % 20 == 3 ? BASE + 8 * BYTES : 0;
+		launch(0, param);
+		assert_int_equal(uses.nr, 1u + !(n % 2) + (n % 20 == 3));
+		assert_int_equal(uses.nr_rare, rare);
+		for (uint32_t u = 0; u < uses.nr; u++)
+			assert_int_equal(uses.use[u].rare,
+					 uses.use[u].addr == BASE + 8 * BYTES && rare);
+		assert_int_equal(rare, n % 20 == 3 && n > 4 * INFER_RARE - 2);
+	}
+	/* Where it is found again at a place where it belongs, it is not rare; in either order. */
+	param[1] = BASE;
+	launch(0, param);
+	assert_int_equal(uses.nr_rare, 0);
+	param[0] = BASE + 8 * BYTES;
+	param[3] = BASE + 4 * BYTES;
+	param[1] = param[2] = BASE + 4 * BYTES;
+	launch(0, param);
+	assert_int_equal(uses.nr, 2);
+	assert_int_equal(uses.nr_rare, 0);
+	param[2] = param[3] = 0;
+	launch(0, param);
+	assert_int_equal(uses.nr, 2);
+	assert_int_equal(uses.nr_rare, 1);
+	assert_true(uses.use[1].rare);
+}
+
 static void test_place_hash_stays(void **state)
 {
 	(void)state;
@@ -431,6 +471,7 @@ int main(void)
 		TEST(test_each_place_of_a_large_parameter),
 		TEST(test_list_names_each_range_once),
 		TEST(test_layout_and_buffer),
+		TEST(test_rare_places),
 		TEST(test_places_are_a_set),
 		TEST(test_place_hash_stays),
 		TEST(test_range_comes_back),

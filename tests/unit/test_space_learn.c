@@ -156,16 +156,23 @@ static void test_space_learn_and_keep_it(void **state)
 
 /* ------------------------------------------------------------------ bytes that are guessed */
 
-/* A bracket that names a whole range for a launch that reads so much of it. */
-static void do_guess(struct test_space *t, void *addr, uint64_t read_bytes)
+/* A bracket that names whole ranges for a launch that reads so much of each. launched: a
+ * number of what is. */
+static void do_guess(struct test_space *t, uint64_t launched, uint32_t nr, void *const *addr,
+		     const uint64_t *read_bytes)
 {
-	struct weir_use named = use_of(addr, NR * BLOCK, WEIR_ATOMIC);
-	struct weir_use used = use_of(addr, read_bytes, WEIR_ATOMIC);
-	const struct weir_launch launch = {.kernel = &work, .uses = &used, .nr_uses = 1};
+	struct weir_use named[2], used[2];
+	const struct bracket_asked asked = {
+		.uses = named, .nr = nr, .nr_likely = nr, .launched = launched};
+	const struct weir_launch launch = {.kernel = &work, .uses = used, .nr_uses = nr};
 
-	named.read_bytes = NR * BLOCK;
-	used.read_bytes = read_bytes;
-	assert_int_equal(weir_begin(t->space, t->stream[0], &named, 1), 0);
+	for (uint32_t u = 0; u < nr; u++) {
+		named[u] = use_of(addr[u], NR * BLOCK, WEIR_ATOMIC);
+		used[u] = use_of(addr[u], read_bytes[u], WEIR_ATOMIC);
+		named[u].read_bytes = NR * BLOCK;
+		used[u].read_bytes = read_bytes[u];
+	}
+	assert_int_equal(bracket_begin_guessed(t->space, t->stream[0], &asked), 0);
 	assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
 	do_end(t, 0);
 	do_sync(t);
@@ -179,6 +186,7 @@ static bool other_comes_in(uint64_t read_bytes)
 {
 	struct weir_machine_desc desc;
 	struct test_space t;
+	const uint64_t all = NR * BLOCK;
 	void *often, *whole;
 	bool in;
 
@@ -188,7 +196,8 @@ static bool other_comes_in(uint64_t read_bytes)
 	whole = do_alloc_host(&t, NR);
 	for (uint32_t i = 0; i < 2 * WARM_UP; i++) {
 		for (int n = 0; n < 4 * ROUNDS; n++)
-			do_guess(&t, n % 4 ? often : whole, n % 4 ? read_bytes : NR * BLOCK);
+			do_guess(&t, n % 4 ? 1 : 2, 1, n % 4 ? &often : &whole,
+				 n % 4 ? &read_bytes : &all);
 		do_free(&t, do_alloc(&t, BLOCK, 0), 0);
 	}
 	assert_true(get_stats(&t).nr_plans >= 2);
@@ -203,6 +212,34 @@ static void test_space_learn_what_is_not_used(void **state)
 	(void)state;
 	assert_false(other_comes_in(NR * BLOCK));
 	assert_true(other_comes_in(NR * BLOCK / 64));
+}
+
+/*
+ * Two ranges that are named by the same launches, which read all of one and hardly any of the
+ * other: of what fits, the first one has nearly all, whichever is named first.
+ */
+static void test_space_learn_which_is_used(void **state)
+{
+	(void)state;
+	for (uint32_t much = 0; much < 2; much++) {
+		uint64_t read_bytes[2] = {NR * BLOCK / 64, NR * BLOCK / 64};
+		struct weir_machine_desc desc;
+		struct test_space t;
+		void *addr[2];
+
+		test_machine(&desc);
+		open_other(&t, &desc, &desc);
+		read_bytes[much] = NR * BLOCK;
+		for (int r = 0; r < 2; r++)
+			addr[r] = do_alloc_host(&t, NR);
+		for (uint32_t i = 0; i < 4 * WARM_UP; i++) {
+			for (int n = 0; n < 4 * ROUNDS; n++)
+				do_guess(&t, 1, 2, addr, read_bytes);
+			do_free(&t, do_alloc(&t, BLOCK, 0), 0);
+		}
+		assert_true(nr_resident(&t, addr[much]) >= NR - 1);
+		test_space_close(&t);
+	}
 }
 
 /* What does not overlap on such a link makes no kernel slow: one whose times in place and at home
@@ -413,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_space_learn_what_is_slow_in_place),
 		cmocka_unit_test(test_space_learn_and_keep_it),
 		cmocka_unit_test(test_space_learn_what_is_not_used),
+		cmocka_unit_test(test_space_learn_which_is_used),
 		cmocka_unit_test(test_space_learn_serial_is_not_slow),
 		cmocka_unit_test(test_space_learn_computation_from_its_kernel),
 		cmocka_unit_test(test_space_learn_lives_longer_than_a_period),
