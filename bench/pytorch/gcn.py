@@ -12,11 +12,21 @@ Managers, as they are named in the results:
   pytorch         PyTorch's caching allocator
   pytorch+malloc  one cudaMalloc and cudaFree a tensor (PYTORCH_NO_CUDA_MEMORY_CACHING=1)
 
+What PyTorch itself has against too little memory is asked for by options, and added to that name:
+
+  +save-on-cpu    what the backward pass needs lies in pinned host memory until then
+  +checkpoint     what lies within a layer is not kept but computed again
+
+--gpu-budget bounds what PyTorch's allocator takes of the GPU, so that these can be measured on less
+memory than the card has. Under each of them the training does the same, and its losses are those of
+the plain run, as far as PyTorch's kernels are deterministic.
+
 One JSON object a line on standard output, in the format of weir's results; what differs is in
 docs/results.md. Needs PyTorch with CUDA, and nothing else.
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -28,6 +38,8 @@ FEATURES, HIDDEN, CLASSES, DEGREE = 128, 256, 10, 10
 LEARNING_RATE, WEIGHT_DECAY = 0.01, 5e-4
 MANAGERS = ("pytorch", "pytorch+malloc")
 SUFFIX = {"": 1, "k": 1_000, "M": 1_000_000}
+UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+         "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 NODES_MIN, NODES_MAX = 10, 100_000_000
 
 
@@ -38,6 +50,15 @@ def count(text):
     if nr < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is no count: write 20000, 20k or 5M")
     return nr
+
+
+def size(text):
+    """Bytes as weir writes them: 20GB, 512MiB."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z]*)", text)
+    unit = UNITS.get(match[2]) if match else None
+    if not unit or float(match[1]) <= 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size: write 20GB or 512MiB")
+    return round(float(match[1]) * unit)
 
 
 def nodes_list(text):
@@ -79,9 +100,20 @@ def parse():
     parser.add_argument("--like", type=like, default={}, metavar="FILE",
                         help="results of weir bench on this GPU: bear their machine, budgets and "
                              "version, so that weir report shows both together")
+    parser.add_argument("--save-on-cpu", action="store_true",
+                        help="keep what the backward pass needs in pinned host memory")
+    parser.add_argument("--checkpoint", action="store_true",
+                        help="compute each layer again in the backward pass")
+    parser.add_argument("--gpu-budget", type=size, metavar="S",
+                        help="what PyTorch's allocator may take of the GPU: bytes (20GB, 512MiB); "
+                             "default all of it")
     parser.add_argument("--cpu", action="store_true",
                         help="on the CPU: to try the program, not to measure anything")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.gpu_budget and (args.cpu or args.manager != "pytorch"):
+        parser.error("--gpu-budget bounds PyTorch's allocator on a GPU: not with --cpu, and with "
+                     "--manager pytorch alone")
+    return args
 
 
 def load_torch(args):
@@ -91,13 +123,24 @@ def load_torch(args):
         os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
     try:
         import torch
+        import torch.utils.checkpoint  # not a part of torch until it is imported
     except ImportError:
         sys.exit("gcn.py: PyTorch is not installed for this Python: install the package 'torch'")
     if not args.cpu and not torch.cuda.is_available():
         sys.exit("gcn.py: PyTorch finds no GPU: run it where one is, or try it with --cpu")
     # Single precision throughout, as weir's products of matrices.
     torch.backends.cuda.matmul.allow_tf32 = False
+    if args.gpu_budget:
+        bound_memory(torch, args.gpu_budget)
     return torch
+
+
+def bound_memory(torch, budget):
+    """PyTorch's allocator fails beyond it, after it has given back what it holds for reuse."""
+    total = torch.cuda.get_device_properties(0).total_memory
+    if budget > total:
+        sys.exit(f"gcn.py: the GPU has {total} bytes: take a --gpu-budget of at most that")
+    torch.cuda.set_per_process_memory_fraction(budget / total, 0)
 
 
 def make_aggregate(torch):
@@ -153,9 +196,11 @@ class Data:
 
 
 class Training:
-    def __init__(self, torch, data, args, device):
-        torch.manual_seed(args.seed)
-        self.torch, self.data, self.nr_slice = torch, data, args.slice
+    def __init__(self, torch, data, device, seed, nr_slice, *, save_on_cpu=False,
+                 checkpoint=False):
+        torch.manual_seed(seed)
+        self.torch, self.data, self.nr_slice = torch, data, nr_slice
+        self.save_on_cpu, self.checkpoint = save_on_cpu, checkpoint
         self.aggregate = make_aggregate(torch)
         self.first = torch.nn.Linear(FEATURES, HIDDEN).to(device)
         self.second = torch.nn.Linear(HIDDEN, CLASSES).to(device)
@@ -167,16 +212,36 @@ class Training:
         d = self.data
         return self.aggregate(linear(h), d.src, d.dst, d.weight, self.nr_slice)
 
+    def hidden(self, linear, h):
+        functional = self.torch.nn.functional
+        h = functional.relu(self.layer(linear, h))
+        return functional.dropout(h, 0.5, training=True)
+
+    def call(self, function, *args):
+        """One layer. Checkpointed, of all in it only what comes in is kept for the backward pass,
+        which computes the rest again, with the same random numbers."""
+        if not self.checkpoint:
+            return function(*args)
+        return self.torch.utils.checkpoint.checkpoint(function, *args, use_reentrant=False)
+
+    def forward(self):
+        d = self.data
+        h = self.call(self.hidden, self.first, d.x)
+        out = self.call(self.layer, self.second, h)
+        del h
+        return self.torch.nn.functional.cross_entropy(out[d.train], d.label[d.train])
+
+    def saving(self):
+        """Where the forward pass leaves what the backward pass needs."""
+        if not self.save_on_cpu:
+            return contextlib.nullcontext()
+        return self.torch.autograd.graph.save_on_cpu(pin_memory=True)
+
     def epoch(self):
         """One epoch. Returns the loss, still on the device."""
-        functional, d = self.torch.nn.functional, self.data
         self.optimizer.zero_grad()
-        h = functional.relu(self.layer(self.first, d.x))
-        h = functional.dropout(h, 0.5, training=True)
-        out = self.layer(self.second, h)
-        del h
-        loss = functional.cross_entropy(out[d.train], d.label[d.train])
-        del out
+        with self.saving():
+            loss = self.forward()
         loss.backward()
         self.optimizer.step()
         return loss.detach()
@@ -189,7 +254,8 @@ def synchronize(torch, device):
 
 def train(torch, nodes, args, device):
     """Measured epochs' times and all losses. Timed from an idle device to an idle device."""
-    training = Training(torch, Data(torch, nodes, args.seed, device), args, device)
+    training = Training(torch, Data(torch, nodes, args.seed, device), device, args.seed, args.slice,
+                        save_on_cpu=args.save_on_cpu, checkpoint=args.checkpoint)
     times, losses = [], []
     if device.type == "cuda":
         torch.cuda.empty_cache()  # what making the data took
@@ -217,8 +283,16 @@ def peak_bytes(torch, args, device):
     return torch.cuda.max_memory_reserved(device)
 
 
-def total_bytes(torch, args, device):
-    return None if args.cpu else torch.cuda.get_device_properties(device).total_memory
+def budget_bytes(torch, args, device):
+    if args.gpu_budget:
+        return args.gpu_budget
+    total = None if args.cpu else torch.cuda.get_device_properties(device).total_memory
+    return args.like.get("budget_bytes", total)
+
+
+def manager_name(args):
+    return (args.manager + ("+save-on-cpu" if args.save_on_cpu else "") +
+            ("+checkpoint" if args.checkpoint else ""))
 
 
 def run(torch, nodes, args, device):
@@ -232,7 +306,7 @@ def run(torch, nodes, args, device):
             "device": as_in.get("device", "cpu" if args.cpu else "gpu0"),
             "host_budget_bytes": as_in.get("host_budget_bytes"), "block_bytes": None},
         "machine": as_in.get("machine", "cuda"),
-        "manager": args.manager,
+        "manager": manager_name(args),
         "policy": f"pytorch {torch.__version__}",
         "status": "ok",
     }
@@ -251,7 +325,7 @@ def run(torch, nodes, args, device):
         "faults": 0,
         "first_touches": 0,
         "peak_bytes": {"gpu0": peak_bytes(torch, args, device)},
-        "budget_bytes": as_in.get("budget_bytes", total_bytes(torch, args, device)),
+        "budget_bytes": budget_bytes(torch, args, device),
         "check": {"loss": losses, "test_accuracy": None, "passed": None},
         "bound_s": None,
         "version": as_in.get("version", f"pytorch {torch.__version__}"),
