@@ -9,8 +9,14 @@
  *     weir run --gpu-budget 8GB -- ./unmodified --layers 256
  *
  * Beside it, --memory pinned holds the layers in host memory that the kernels use in place, which
- * is what a program can do by itself.
+ * is what a program can do by itself. --gemm has cuBLAS multiply instead of a kernel of this file:
+ * launches that come from a library, with parameters which nobody here knows. cuBLAS is opened when
+ * it is asked for, so that everything else needs the driver alone; where its folder is not known to
+ * the dynamic linker, LD_LIBRARY_PATH names it.
  */
+#include <cublas_v2.h>
+#include <dlfcn.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -72,6 +78,14 @@ __global__ void forth(const float *w, const float *x, float *y)
 		y[blockIdx.x * BATCH + threadIdx.x] = tanhf(part[0][threadIdx.x]);
 }
 
+/* y = tanh(y), behind a product of cuBLAS's. */
+__global__ void bend(float *y)
+{
+	uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+
+	y[i] = tanhf(y[i]);
+}
+
 /* w -= rate y x', a block for each row. */
 __global__ void back(float *w, const float *x, const float *y)
 {
@@ -82,6 +96,58 @@ __global__ void back(float *w, const float *x, const float *y)
 			sum += y[blockIdx.x * BATCH + b] * x[k * BATCH + b];
 		w[(uint64_t)blockIdx.x * WIDTH + k] -= 1e-4f * sum;
 	}
+}
+
+/* What is used of cuBLAS, with the types of its header. */
+static struct {
+	decltype(&cublasCreate_v2) create;
+	decltype(&cublasSgemm_v2) sgemm;
+	decltype(&cublasDestroy_v2) destroy;
+	cublasHandle_t handle; /* its work goes to the default stream, as ours */
+} blas;
+
+static void must_blas(cublasStatus_t status, const char *what)
+{
+	if (status == CUBLAS_STATUS_SUCCESS)
+		return;
+	fprintf(stderr, "unmodified: %s: status %d\n", what, (int)status);
+	exit(1);
+}
+
+/* Any version that has these functions. Toolkits are often not where the dynamic linker looks. */
+static void blas_open(void)
+{
+	static const char *const names[] = {"libcublas.so.13", "libcublas.so.12",
+					    "/usr/local/cuda/lib64/libcublas.so.13",
+					    "/usr/local/cuda/lib64/libcublas.so.12"};
+	void *library = NULL;
+
+	for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
+		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	if (library) {
+		*(void **)&blas.create = dlsym(library, "cublasCreate_v2");
+		*(void **)&blas.sgemm = dlsym(library, "cublasSgemm_v2");
+		*(void **)&blas.destroy = dlsym(library, "cublasDestroy_v2");
+	}
+	if (!blas.create || !blas.sgemm || !blas.destroy) {
+		fprintf(stderr,
+			"unmodified: --gemm needs cuBLAS, and libcublas.so.13 or .12 is not "
+			"found: name its folder in LD_LIBRARY_PATH\n");
+		exit(1);
+	}
+	must_blas(blas.create(&blas.handle), "cublasCreate");
+}
+
+/* y = tanh(w x). To cuBLAS, which has columns where C has rows, w, x and y are transposed:
+ * y' = x' w'. */
+static void forth_gemm(const float *w, const float *x, float *y)
+{
+	const float one = 1, zero = 0;
+
+	must_blas(blas.sgemm(blas.handle, CUBLAS_OP_N, CUBLAS_OP_N, BATCH, WIDTH, WIDTH, &one, x,
+			     BATCH, w, WIDTH, &zero, y, BATCH),
+		  "cublasSgemm");
+	bend<<<WIDTH * BATCH / THREADS, THREADS>>>(y);
 }
 
 /* Bytes as words, so that two runs can be compared to the last bit. */
@@ -112,24 +178,27 @@ static unsigned long number(const char *option, const char *text)
 
 static struct {
 	unsigned long layers, steps;
-	bool pinned;
-} options = {64, 10, false};
+	bool pinned, gemm;
+} options = {64, 10, false, false};
 
 static void read_options(int argc, char **argv)
 {
-	for (int a = 1; a < argc; a += 2) {
+	for (int a = 1; a < argc; a++) {
 		const char *value = a + 1 < argc ? argv[a + 1] : NULL;
 
-		if (!strcmp(argv[a], "--layers")) {
-			options.layers = number(argv[a], value);
+		if (!strcmp(argv[a], "--gemm")) {
+			options.gemm = true;
+		} else if (!strcmp(argv[a], "--layers")) {
+			options.layers = number(argv[a++], value);
 		} else if (!strcmp(argv[a], "--steps")) {
-			options.steps = number(argv[a], value);
+			options.steps = number(argv[a++], value);
 		} else if (!strcmp(argv[a], "--memory") && value &&
 			   (!strcmp(value, "device") || !strcmp(value, "pinned"))) {
 			options.pinned = !strcmp(value, "pinned");
+			a++;
 		} else {
 			fprintf(stderr, "usage: unmodified [--layers N] [--steps N] "
-					"[--memory device|pinned]\n");
+					"[--memory device|pinned] [--gemm]\n");
 			exit(2);
 		}
 	}
@@ -149,8 +218,12 @@ static float *alloc(size_t bytes, bool pinned)
 /* Forth and back once. */
 static void step(const std::vector<float *> &w, const std::vector<float *> &x)
 {
-	for (size_t l = 0; l < w.size(); l++)
-		forth<<<WIDTH, THREADS>>>(w[l], x[l], x[l + 1]);
+	for (size_t l = 0; l < w.size(); l++) {
+		if (options.gemm)
+			forth_gemm(w[l], x[l], x[l + 1]);
+		else
+			forth<<<WIDTH, THREADS>>>(w[l], x[l], x[l + 1]);
+	}
 	for (size_t l = w.size(); l--;)
 		back<<<WIDTH, THREADS>>>(w[l], x[l], x[l + 1]);
 	must(cudaDeviceSynchronize(), "a kernel");
@@ -181,6 +254,8 @@ int main(int argc, char **argv)
 	std::vector<float *> w, x;
 
 	read_options(argc, argv);
+	if (options.gemm)
+		blas_open();
 	for (unsigned long l = 0; l < options.layers; l++) {
 		w.push_back(alloc(bytes, options.pinned));
 		fill<<<1024, THREADS>>>(w[l], l);
@@ -202,5 +277,7 @@ int main(int argc, char **argv)
 	printf("%lu layers, %.2f GB, checksum %016llx\n", options.layers,
 	       (double)options.layers * (double)bytes / 1e9,
 	       (unsigned long long)sum_up(w, x[options.layers]));
+	if (options.gemm)
+		blas.destroy(blas.handle);
 	return 0;
 }
