@@ -7,6 +7,7 @@
 #   tests/gpu/kernels.cu      gpu/libweir-test-cuda.so, which test programs open at run time
 #   tests/gpu/NAME.cu         gpu/NAME, a program of its own, to be run where a GPU is
 #   examples/unmodified.cu    gpu/unmodified, which has nothing of weir, for `weir run`
+#   bench/launches.cu         gpu/bench_launches, likewise
 #
 # Target `cuda-check` is the same for one architecture, in build/cuda-check, to know that all of it
 # compiles and links. Most of the time goes to the assembler, which sees the library, workloads, and
@@ -58,6 +59,10 @@ set(cuda_link_library -cudart static)
 cmake_path(GET WEIR_NVCC PARENT_PATH nvcc_folder)
 set(cuda_link_program -cudart shared -Xlinker -rpath,${nvcc_folder}/../lib64)
 
+# Programs that have nothing of weir in them.
+set(cuda_unmodified_examples/unmodified.cu unmodified)
+set(cuda_unmodified_bench/launches.cu bench_launches)
+
 # Sanitized archives would need the sanitizer's runtime.
 set(cuda_link_tests FALSE)
 if(TARGET weir_tools AND NOT WEIR_SANITIZE)
@@ -94,12 +99,14 @@ function(cuda_target target out pattern flags late_flags)
 			set(plugin ${out}/gpu/libweir-test-cuda.so)
 			list(APPEND plugins ${plugin})
 			list(APPEND objects_${plugin} ${object})
-		elseif(name STREQUAL examples/unmodified.cu)
-			add_custom_command(OUTPUT ${out}/gpu/unmodified
+		elseif(DEFINED cuda_unmodified_${name})
+			set(program ${out}/gpu/${cuda_unmodified_${name}})
+			add_custom_command(OUTPUT ${program}
 				COMMAND ${WEIR_NVCC} ${flags} ${cuda_link_options} ${cuda_link_library}
-					-o ${out}/gpu/unmodified ${object}
-				DEPENDS ${object} VERBATIM COMMENT "Linking gpu/unmodified")
-			list(APPEND outputs ${out}/gpu/unmodified)
+					-o ${program} ${object}
+				DEPENDS ${object}
+				VERBATIM COMMENT "Linking gpu/${cuda_unmodified_${name}}")
+			list(APPEND outputs ${program})
 		elseif(name MATCHES "^tests/gpu/" AND cuda_link_tests)
 			cmake_path(GET source STEM stem)
 			set(program ${out}/gpu/${stem})
