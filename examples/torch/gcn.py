@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train a graph convolutional network on the whole of a random graph at once.
 
-An ordinary PyTorch program, which knows nothing of weir. By the sizes of its tensors 5 million nodes
-take some 24 GB; on a GPU that has less it ends with "CUDA out of memory":
+An ordinary PyTorch program, which knows nothing of weir. By the sizes of its tensors 5 million
+nodes take some 24 GB; on a GPU that has less it ends with "CUDA out of memory":
 
     python3 gcn.py --nodes 5000000
 
