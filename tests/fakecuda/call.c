@@ -11,7 +11,7 @@
  *   reserve.c  reservations                   attributes.c  what calls tell of an address
  *   mapping.c  mappings, access               ranges.c      sorted ranges of addresses
  *   stream.c   streams and their threads      ask.c         what calls tell of a stream
- *   capture.c  captures of streams            event.c       events
+ *   capture.c  captures of streams, graphs    event.c       events
  *   shapes.c   copies and fills of pictures   words.c       words that streams wait for, and write
  *              and volumes
  *   submit.c   copies, fills, kernels that    work.c        what work does when its turn comes,
@@ -48,6 +48,7 @@
  *    is none left; a free gives it back at once
  *  - cuDevicePrimaryCtxReset() leaves the context retained
  *  - a created context has no flags, limits or affinity
+ *  - a capture is of one stream, whose order the graph keeps; no other stream joins it
  *  - the error of a broken context reaches VMM calls by the memory's device, or the devices whose
  *    access is set
  */
@@ -141,6 +142,7 @@ void fakecuda_reset(const struct fakecuda_config *config)
 	streams_end();
 	events_fini();
 	modules_fini();
+	graphs_fini();
 	mappings_fini();
 	reservations_fini();
 	memories_fini();
@@ -202,6 +204,8 @@ static bool call_never_fails(enum call call)
 	case CALL_pool_free:
 	case CALL_host_unregister:
 	case CALL_library_unload:
+	case CALL_graph_destroy:
+	case CALL_graph_exec_destroy:
 		return true;
 	default:
 		return false;

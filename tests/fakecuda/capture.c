@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures of streams into graphs: what an ongoing one forbids. Nothing is captured but events. */
+/*
+ * Captures of streams into graphs, and what an ongoing one forbids. A graph is what one stream was
+ * given, in that order, and its launch queues all of it again. Of what a test has captured by
+ * fakecuda_capture() there is no graph: events are captured, and other work is done as ever.
+ */
+#include <stdlib.h>
+
 #include "tests/fakecuda/fake.h"
+
+/* A graph, or one that can be launched. */
+struct graph {
+	bool exec;
+	struct op *first, *last;
+};
 
 static _Thread_local int capture_mode; /* CU_STREAM_CAPTURE_MODE_GLOBAL */
 
@@ -29,7 +41,6 @@ void captures_spoil(void)
 			fake.slot[i]->spoiled = fake.slot[i]->capturing;
 }
 
-/* Nothing here is captured but events: otherwise a stream only says that it is. */
 static cu_result capture_set(cu_stream handle, bool capturing, int mode)
 {
 	cu_result result = CU_SUCCESS;
@@ -44,24 +55,6 @@ static cu_result capture_set(cu_stream handle, bool capturing, int mode)
 	stream->capture_mode = mode;
 	stream->capturer = pthread_self();
 	return result;
-}
-
-cu_result fake_capture_begin(cu_stream handle, int mode)
-{
-	pthread_mutex_lock(&fake.lock);
-	return call_leave(capture_set(handle, true, mode));
-}
-
-cu_result fake_capture_end(cu_stream handle, struct CUgraph_st **graph)
-{
-	pthread_mutex_lock(&fake.lock);
-	*graph = NULL;
-	return call_leave(capture_set(handle, false, 0));
-}
-
-cu_result fake_graph_destroy(struct CUgraph_st *graph)
-{
-	return graph ? CU_INVALID_VALUE : CU_SUCCESS;
 }
 
 cu_result fake_capture_mode(int *mode)
@@ -88,4 +81,205 @@ int fakecuda_capture(void *handle, bool capturing)
 int fakecuda_capture_mode(void)
 {
 	return capture_mode;
+}
+
+/* ------------------------------------------------------------------ graphs */
+
+void graph_free(struct graph *graph)
+{
+	while (graph && graph->first) {
+		struct op *op = graph->first;
+
+		graph->first = op->next;
+		op_free(op);
+	}
+	free(graph);
+}
+
+void graph_add(struct graph *graph, struct op *op)
+{
+	if (graph->last)
+		graph->last->next = op;
+	else
+		graph->first = op;
+	graph->last = op;
+}
+
+/* NULL: no memory. */
+static struct graph *graph_copy(const struct graph *graph)
+{
+	struct graph *copy = calloc(1, sizeof(*copy));
+
+	for (const struct op *op = graph->first; copy && op; op = op->next) {
+		struct op *again = op_copy(op);
+
+		if (!again) {
+			graph_free(copy);
+			return NULL;
+		}
+		graph_add(copy, again);
+	}
+	return copy;
+}
+
+/* By its handle, or NULL with the result to return. */
+static struct graph *graph_find(const void *handle, bool exec, cu_result *result)
+{
+	void **at = table_at(&fake.graphs, GRAPH_BASE, (uintptr_t)handle);
+	struct graph *graph = at ? *at : NULL;
+
+	*result = graph && graph->exec == exec ? CU_SUCCESS : CU_INVALID_VALUE;
+	return *result ? NULL : graph;
+}
+
+static cu_result graph_publish(struct graph *graph, void **handle)
+{
+	const uint64_t number = table_add(&fake.graphs, GRAPH_BASE, graph);
+
+	if (!number) {
+		graph_free(graph);
+		return CU_OUT_OF_MEMORY;
+	}
+	*handle = pointer(number);
+	return CU_SUCCESS;
+}
+
+void graphs_fini(void)
+{
+	for (size_t i = 0; i < fake.graphs.nr; i++)
+		if (fake.graphs.at[i]) {
+			graph_free(fake.graphs.at[i]);
+			fake.graphs.at[i] = NULL;
+		}
+}
+
+static cu_result capture_begin(cu_stream handle, int mode)
+{
+	struct stream *stream;
+	int context;
+	cu_result result = stream_for(handle, &stream, &context);
+
+	if (result)
+		return result;
+	if (stream->capturing || !stream->number)
+		return CU_CAPTURE_UNSUPPORTED;
+	if (mode < 0 || mode > CU_CAPTURE_MODE_RELAXED)
+		return CU_INVALID_VALUE;
+	stream->graph = calloc(1, sizeof(*stream->graph));
+	return stream->graph ? capture_set(handle, true, mode) : CU_OUT_OF_MEMORY;
+}
+
+cu_result fake_capture_begin(cu_stream stream, int mode)
+{
+	cu_result result = call_enter(CALL_capture_begin);
+
+	return call_leave(result ? result : capture_begin(stream, mode));
+}
+
+static cu_result capture_end(cu_stream handle, cu_graph *out)
+{
+	struct stream *stream;
+	struct graph *graph;
+	int context;
+	cu_result result = stream_for(handle, &stream, &context);
+
+	if (result)
+		return result;
+	graph = stream->graph;
+	if (!graph || !out)
+		return out ? CU_CAPTURE_UNMATCHED : CU_INVALID_VALUE;
+	stream->graph = NULL;
+	*out = NULL;
+	result = capture_set(handle, false, 0);
+	if (result) {
+		graph_free(graph);
+		return result;
+	}
+	return graph_publish(graph, (void **)out);
+}
+
+cu_result fake_capture_end(cu_stream stream, cu_graph *graph)
+{
+	cu_result result = call_enter(CALL_capture_end);
+
+	return call_leave(result ? result : capture_end(stream, graph));
+}
+
+static cu_result graph_instantiate(cu_graph_exec *exec, cu_graph handle, unsigned long long flags)
+{
+	cu_result result = CU_INVALID_VALUE;
+	struct graph *graph = exec && !flags ? graph_find(handle, false, &result) : NULL;
+
+	if (!graph)
+		return result;
+	graph = graph_copy(graph);
+	if (!graph)
+		return CU_OUT_OF_MEMORY;
+	graph->exec = true;
+	return graph_publish(graph, (void **)exec);
+}
+
+cu_result fake_graph_instantiate(cu_graph_exec *exec, cu_graph graph, unsigned long long flags)
+{
+	cu_result result = call_enter(CALL_graph_instantiate);
+
+	return call_leave(result ? result : graph_instantiate(exec, graph, flags));
+}
+
+static cu_result graph_launch(cu_graph_exec exec, cu_stream handle)
+{
+	struct graph *graph, *again;
+	struct stream *stream;
+	int context;
+	cu_result result = stream_for(handle, &stream, &context);
+
+	if (result)
+		return result;
+	graph = graph_find(exec, true, &result);
+	if (!graph)
+		return result;
+	/* While the stream's queue is full the graph may be destroyed. */
+	again = graph_copy(graph);
+	if (!again)
+		return CU_OUT_OF_MEMORY;
+	for (struct op *op = again->first, *next; op; op = next) {
+		next = op->next;
+		op->next = NULL;
+		stream_add(stream, op);
+	}
+	free(again);
+	return CU_SUCCESS;
+}
+
+cu_result fake_graph_launch(cu_graph_exec exec, cu_stream stream)
+{
+	cu_result result = call_enter(CALL_graph_launch);
+
+	return call_leave(result ? result : graph_launch(exec, stream));
+}
+
+static cu_result graph_destroy(const void *handle, bool exec)
+{
+	cu_result result;
+	struct graph *graph = graph_find(handle, exec, &result);
+
+	if (graph) {
+		*table_at(&fake.graphs, GRAPH_BASE, (uintptr_t)handle) = NULL;
+		graph_free(graph);
+	}
+	return result;
+}
+
+cu_result fake_graph_destroy(cu_graph graph)
+{
+	cu_result result = call_enter(CALL_graph_destroy);
+
+	return call_leave(result ? result : graph_destroy(graph, false));
+}
+
+cu_result fake_graph_exec_destroy(cu_graph_exec exec)
+{
+	cu_result result = call_enter(CALL_graph_exec_destroy);
+
+	return call_leave(result ? result : graph_destroy(exec, true));
 }

@@ -23,6 +23,7 @@ enum {
 	CU_HOST_ALREADY_REGISTERED = 712,
 	CU_HOST_NOT_REGISTERED = 713,
 	CU_CAPTURE_INVALIDATED = 901,
+	CU_CAPTURE_UNMATCHED = 903,
 	CU_CAPTURE_ISOLATION = 905,
 	CU_CAPTURED_EVENT = 907,
 };
@@ -230,6 +231,7 @@ struct op {
 	const struct kernel *kernel; /* NULL: a function of a test */
 	void (*fn)(const void *args);
 	void *args;
+	size_t args_bytes;
 	void (*find)(struct op *op); /* adds touches that are known only as it starts; NULL: none */
 	bool sleeps;		     /* records an event to sleep on */
 	bool disturbed;		     /* its memory was taken away while it ran */
@@ -238,6 +240,9 @@ struct op {
 struct stream;
 
 struct op *op_create(enum op_kind kind, size_t nr_touches);
+
+/* The same work once more, of one that was never queued; NULL: no memory. */
+struct op *op_copy(const struct op *op);
 void op_free(struct op *op);
 void record_put(struct record *record);
 
@@ -338,6 +343,7 @@ struct stream {
 	int priority;
 	uint64_t owner;		 /* 0, or the thread whose own it is */
 	bool capturing, spoiled; /* into a graph; and a forbidden call has ended that */
+	struct graph *graph;	 /* what is captured; NULL: nothing, work is done as ever */
 	int capture_mode;
 	pthread_t capturer;
 	bool waiting; /* for work of other streams */
@@ -358,17 +364,14 @@ struct stream *stream_find(const void *handle, int context, cu_result *result);
 /* While it is set, stream 0 is the calling thread's own. */
 extern _Thread_local bool stream_zero_is_own;
 
-/* More functions of the driver, which weir has no use for and tests of captures look up. */
-struct CUgraph_st;
-FAKECUDA_API cu_result fake_capture_begin(cu_stream stream,
-					  int mode) __asm__("cuStreamBeginCapture_v2");
-FAKECUDA_API cu_result fake_capture_end(cu_stream stream,
-					struct CUgraph_st **graph) __asm__("cuStreamEndCapture");
-FAKECUDA_API cu_result fake_graph_destroy(struct CUgraph_st *graph) __asm__("cuGraphDestroy");
-
 /* Whether an ongoing capture forbids the thread what could harm it; and a thread did it yet. */
 bool capture_forbids(void);
 void captures_spoil(void);
+
+/* Work that is captured is the graph's, and not queued. */
+void graph_add(struct graph *graph, struct op *op);
+void graph_free(struct graph *graph);
+void graphs_fini(void);
 
 /* When a call that copies returns: at once, but for program memory where that makes calls block; or
  * when it is done, but for copies within the memory of devices. */
@@ -422,7 +425,7 @@ extern struct fake {
 	unsigned nr_created;  /* contexts, so far */
 	unsigned nr_mappings; /* so far */
 	struct ranges reservations, mappings;
-	struct table handles, streams, events, modules;
+	struct table handles, streams, events, modules, graphs;
 
 	struct stream *slot[STREAMS_MAX];
 	uint64_t queued[STREAMS_MAX], done[STREAMS_MAX]; /* sequence numbers */
@@ -444,6 +447,7 @@ extern struct fake {
 #define MODULE_BASE UINT64_C(0xf000000000)
 #define FUNCTION_BASE UINT64_C(0xfc00000000)
 #define POOL_BASE UINT64_C(0xb000000000)
+#define GRAPH_BASE UINT64_C(0x9a00000000)
 
 /* Begin a driver call: take the lock, count, and say whether it fails before it does anything. */
 cu_result call_enter(enum call call);

@@ -13,6 +13,8 @@
 typedef struct CUlib_st *cu_library;
 typedef struct CUkern_st *cu_kernel;
 typedef struct CUmemPoolHandle_st *cu_pool;
+typedef struct CUgraph_st *cu_graph;
+typedef struct CUgraphExec_st *cu_graph_exec;
 
 struct cu_uuid {
 	unsigned char bytes[16];
@@ -177,6 +179,13 @@ enum {
 	  (const struct cu_launch_config *config, cu_function function, void **parameters,       \
 	   void **extra))                                                                        \
 	X(launch_cooperative, "cuLaunchCooperativeKernel", (LAUNCH_PARAMETERS))                  \
+	X(capture_begin, "cuStreamBeginCapture_v2", (cu_stream stream, int mode))                \
+	X(capture_end, "cuStreamEndCapture", (cu_stream stream, cu_graph * graph))               \
+	X(graph_instantiate, "cuGraphInstantiateWithFlags",                                      \
+	  (cu_graph_exec * exec, cu_graph graph, unsigned long long flags))                      \
+	X(graph_launch, "cuGraphLaunch", (cu_graph_exec exec, cu_stream stream))                 \
+	X(graph_destroy, "cuGraphDestroy", (cu_graph graph))                                     \
+	X(graph_exec_destroy, "cuGraphExecDestroy", (cu_graph_exec exec))                        \
 	FAKE_COPIES(X)
 
 /* X(member, symbol, parameters, arguments). */
@@ -250,6 +259,12 @@ enum {
 	  (config, function, parameters, extra))                                                   \
 	X(launch_cooperative, "cuLaunchCooperativeKernel_ptsz", (LAUNCH_PARAMETERS),               \
 	  (LAUNCH_ARGUMENTS))                                                                      \
+	X(capture_begin, "cuStreamBeginCapture_v2_ptsz", (cu_stream stream, int mode),             \
+	  (stream, mode))                                                                          \
+	X(capture_end, "cuStreamEndCapture_ptsz", (cu_stream stream, cu_graph * graph),            \
+	  (stream, graph))                                                                         \
+	X(graph_launch, "cuGraphLaunch_ptsz", (cu_graph_exec exec, cu_stream stream),              \
+	  (exec, stream))                                                                          \
 	FAKE_COPIES_PER_THREAD(X)
 
 #endif

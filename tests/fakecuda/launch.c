@@ -41,7 +41,7 @@ static const void *extra_buffer(void **extra, size_t bytes)
 
 /* Parameters one behind the other, each copied; NULL: they are not there, or no memory. */
 static char *arguments(const struct kernel *kernel, void **parameters, void **extra,
-		       uint64_t global)
+		       uint64_t global, size_t *args_bytes)
 {
 	size_t bytes = kernel_offset(kernel, kernel->nr_parameters);
 	size_t behind = (bytes + sizeof(global) - 1) / sizeof(global) * sizeof(global);
@@ -50,6 +50,7 @@ static char *arguments(const struct kernel *kernel, void **parameters, void **ex
 
 	if (!args)
 		return NULL;
+	*args_bytes = behind + sizeof(global);
 	memcpy(args + behind, &global, sizeof(global));
 	for (unsigned i = 0; i < kernel->nr_parameters; i++) {
 		size_t offset = kernel_offset(kernel, i);
@@ -86,7 +87,7 @@ static cu_result launch(cu_function function, const struct shape *shape, cu_stre
 	op = op_create(OP_KERNEL, 0);
 	if (!op)
 		return CU_OUT_OF_MEMORY;
-	op->args = arguments(kernel, parameters, extra, global);
+	op->args = arguments(kernel, parameters, extra, global, &op->args_bytes);
 	if (!op->args) {
 		op_free(op);
 		return CU_INVALID_VALUE;

@@ -147,6 +147,7 @@ void memories_fini(void)
 	table_free(&fake.handles);
 	table_free(&fake.streams);
 	table_free(&fake.events);
+	table_free(&fake.graphs);
 	for (unsigned i = 0; i < MEMORY_NR; i++) {
 		/* 0: never opened */
 		if (fake.memory[i].fd > 0)
@@ -486,6 +487,7 @@ unsigned fakecuda_leaks(FILE *file)
 	nr += leaks_of_table(file, &fake.streams, STREAM_BASE, "stream");
 	nr += leaks_of_table(file, &fake.events, EVENT_BASE, "event");
 	nr += leaks_of_table(file, &fake.modules, MODULE_BASE, "module");
+	nr += leaks_of_table(file, &fake.graphs, GRAPH_BASE, "graph");
 	for (int i = 0; i < CONTEXTS_MAX; i++) {
 		nr += fake.context[i].retains;
 		if (file && fake.context[i].retains)

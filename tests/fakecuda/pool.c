@@ -125,6 +125,8 @@ static cu_result pool_free(cu_ptr addr, cu_stream handle)
 	if (!mapping || mapping->range.addr != addr || mapping->freeing ||
 	    (mapping->kind != MAPPING_POOL && mapping->kind != MAPPING_PLAIN))
 		return CU_INVALID_VALUE;
+	if (stream->graph)
+		return CU_CAPTURE_UNSUPPORTED;
 	op = op_create(OP_FREE, 1);
 	if (!op)
 		return CU_OUT_OF_MEMORY;

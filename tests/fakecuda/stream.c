@@ -54,6 +54,10 @@ static bool streams_are_ordered(const struct stream *a, const struct stream *b)
 
 void stream_add(struct stream *stream, struct op *op)
 {
+	if (stream->graph) {
+		graph_add(stream->graph, op);
+		return;
+	}
 	while (stream->nr_ops == QUEUE_MAX || (op->sleeps && stream->nr_sleeps == SLEEPS_MAX))
 		pthread_cond_wait(&fake.finished, &fake.lock);
 	stream->nr_ops++;
@@ -167,6 +171,7 @@ static void *stream_thread(void *arg)
 	pthread_cond_broadcast(&fake.finished);
 	pthread_mutex_unlock(&fake.lock);
 	pthread_cond_destroy(&stream->wake);
+	graph_free(stream->graph);
 	free(stream);
 	return NULL;
 }

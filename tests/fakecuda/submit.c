@@ -331,6 +331,7 @@ static cu_result launch(void *handle, void (*fn)(const void *args), const void *
 	}
 	if (bytes)
 		memcpy(op->args, args, bytes);
+	op->args_bytes = bytes;
 	op->fn = fn;
 	op->nr_touches = 0;
 	for (unsigned i = 0; i < nr; i++)

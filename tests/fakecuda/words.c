@@ -76,6 +76,7 @@ static cu_result word_op(cu_stream handle, cu_ptr addr, struct word_args args, b
 	}
 	args.at = pointer(addr);
 	*(struct word_args *)op->args = args;
+	op->args_bytes = sizeof(args);
 	op->fn = write ? word_write : word_wait;
 	op_touch(op, addr, bytes, write);
 	stream_add(stream, op);

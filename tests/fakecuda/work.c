@@ -27,6 +27,29 @@ struct op *op_create(enum op_kind kind, size_t nr_touches)
 	return NULL;
 }
 
+struct op *op_copy(const struct op *op)
+{
+	struct op *copy = op_create(op->kind, op->nr_touches);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy->touch, op->touch, op->nr_touches * sizeof(*op->touch));
+	copy->word = op->word;
+	copy->word_bytes = op->word_bytes;
+	copy->kernel = op->kernel;
+	copy->fn = op->fn;
+	copy->find = op->find;
+	copy->args_bytes = op->args_bytes;
+	copy->args = malloc(op->args_bytes + 1);
+	if (!copy->args) {
+		op_free(copy);
+		return NULL;
+	}
+	if (op->args_bytes)
+		memcpy(copy->args, op->args, op->args_bytes);
+	return copy;
+}
+
 void record_put(struct record *record)
 {
 	if (record && !--record->refs)
