@@ -22,17 +22,22 @@ void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes);
 /* One of the two, where the driver tells by the address what it copies from. */
 void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes);
 
+/* Wait for the work of a stream that is not captured, for EVIDENCE_WAIT_NS at most: it may be
+ * waiting for what the program does next. @return whether it is done */
+#define EVIDENCE_WAIT_NS UINT64_C(10000000)
+bool evidence_becomes_idle(cu_stream stream);
+
 /* What stands in a small range before a launch on a stream that names it. */
 enum evidence_seen { EVIDENCE_NONE, EVIDENCE_FOUND, EVIDENCE_UNKNOWN };
 
 /*
- * Look at a range of ours of at most EVIDENCE_BYTES_MAX, which never moves. Waits for the work of
- * the stream, for EVIDENCE_WAIT_NS at most: it may be waiting for what the program does next.
+ * Look at a range of ours of at most EVIDENCE_BYTES_MAX, by a copy on a stream that is idle but for
+ * what its bracket waits for. The bracket is open and names the range, which may move otherwise:
+ * where small ones lie moves to the GPU once, when there is room.
  *
  * @param [in] stream  As in brackets.h; not captured.
  * @param [out] at     Room for the bytes.
  */
-#define EVIDENCE_WAIT_NS UINT64_C(10000000)
 enum evidence_seen evidence_look(cu_stream stream, cu_ptr base, uint64_t bytes, void *at);
 
 /* Memory is copied within the device: what holds addresses, its copy does, too. */

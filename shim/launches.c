@@ -26,6 +26,7 @@
 
 /* Why a kernel may use anything. */
 #define HOLDS_ADDRESSES "an allocation that it names holds addresses of others"
+#define NOT_IN_TIME "what it names could not be looked at in time"
 
 /* A kernel that was launched. Kept until the process ends: traces name it. */
 struct kernel {
@@ -232,41 +233,73 @@ static void mark_epoch(const struct kernel *kernel)
 
 /* ------------------------------------------------------------------ what may use anything */
 
-/* Whether small ranges that a launch names hold addresses, which only its kernel can tell from
- * numbers: then that kernel may use any range, for good. NULL: they hold none. */
-static const char *look(struct kernel *kernel, cu_stream stream, struct scratch *scratch)
+/* Whether a range is looked at: its contents are few, and never leave the GPU to make room. */
+static bool is_small(uint64_t bytes)
 {
-	enum evidence_seen seen = EVIDENCE_NONE;
+	return bytes <= EVIDENCE_BYTES_MAX && memory_stays(bytes);
+}
+
+/* In mode fast: say it once of each kernel. */
+static void note_any(struct kernel *kernel, const char *why)
+{
+	if (settings_get()->mode == SETTINGS_FAST && !atomic_exchange(&kernel->said, true) &&
+	    settings_get()->explain)
+		summary_say("kernel %s may use any allocation: %s", kernel->name, why);
+}
+
+/* Whether weir looks at what a launch names, in its bracket: at small ranges, of a kernel's first
+ * launches. *why: it was to, and could not in time. */
+static bool is_looked_at(struct kernel *kernel, cu_stream stream, struct scratch *scratch,
+			 const char **why)
+{
+	bool small = false;
 
 	if (scratch->uses.new_place)
 		atomic_store(&kernel->nr_looks, 0);
+	if (!streams_is_queue(stream))
+		return false;
 	if (atomic_fetch_add(&kernel->nr_looks, 1) >= LOOKS) {
 		atomic_store(&kernel->nr_looks, LOOKS);
-		return NULL;
+		return false;
 	}
-	if (!streams_is_queue(stream))
-		return NULL;
-	if (!scratch->seen)
+	for (uint32_t u = 0; u < scratch->uses.nr && !small; u++)
+		small = is_small(scratch->uses.use[u].bytes);
+	if (small && !scratch->seen)
 		scratch->seen = malloc(EVIDENCE_BYTES_MAX);
-	for (uint32_t u = 0; u < scratch->uses.nr && seen == EVIDENCE_NONE; u++) {
-		const struct infer_use *use = &scratch->uses.use[u];
+	if (small && !scratch->seen)
+		*why = "there was no memory to look at what it names";
+	else if (small && !evidence_becomes_idle(stream))
+		*why = NOT_IN_TIME;
+	return small && !*why;
+}
 
-		if (!scratch->seen)
-			return "there was no memory to look at what it names";
-		if (use->bytes <= EVIDENCE_BYTES_MAX && memory_stays(use->bytes))
-			seen = evidence_look(stream, use->addr, use->bytes, scratch->seen);
+/* Look at small ranges that a launch names, in its bracket. If they hold addresses, which only its
+ * kernel can tell from numbers, that kernel may use any range, for good: then the bracket is one
+ * for that. @return what the launch is to end with */
+static cu_result look(struct launch *l, cu_stream stream, struct scratch *scratch)
+{
+	enum evidence_seen seen = EVIDENCE_NONE;
+	const uint32_t nr = l->bracket.nr;
+
+	for (uint32_t u = 0; l->bracket.stream && u < nr && seen == EVIDENCE_NONE; u++) {
+		const struct weir_use *use = &scratch->use[u];
+
+		if (is_small(use->bytes))
+			seen = evidence_look(stream, (uintptr_t)use->addr, use->bytes,
+					     scratch->seen);
 	}
+	if (seen == EVIDENCE_NONE)
+		return CU_SUCCESS;
 	if (seen == EVIDENCE_FOUND)
-		atomic_store(&kernel->any, HOLDS_ADDRESSES);
-	return seen == EVIDENCE_UNKNOWN ? "what it names could not be looked at in time" : NULL;
+		atomic_store(&l->kernel->any, HOLDS_ADDRESSES);
+	note_any(l->kernel, seen == EVIDENCE_FOUND ? HOLDS_ADDRESSES : NOT_IN_TIME);
+	bracket_close(&l->bracket, l->kernel->name);
+	return bracket_open(&l->bracket, stream, scratch->use, nr, true);
 }
 
 /* Whether a launch may use more than it names, and why; NULL: nothing says so. */
-static const char *why_any(struct kernel *kernel, cu_stream stream, struct scratch *scratch,
-			   bool known)
+static const char *why_any(struct kernel *kernel, const struct scratch *scratch, bool known)
 {
-	const char *why;
-
 	if (settings_get()->mode == SETTINGS_SAFE)
 		return "any kernel may";
 	if (!known)
@@ -278,16 +311,7 @@ static const char *why_any(struct kernel *kernel, cu_stream stream, struct scrat
 	for (uint32_t u = 0; u < scratch->uses.nr; u++)
 		if (evidence_of(scratch->uses.use[u].addr))
 			atomic_store(&kernel->any, HOLDS_ADDRESSES);
-	why = atomic_load(&kernel->any) ? NULL : look(kernel, stream, scratch);
-	return why ? why : atomic_load(&kernel->any);
-}
-
-/* In mode fast: say it once of each kernel. */
-static void note_any(struct kernel *kernel, const char *why)
-{
-	if (settings_get()->mode == SETTINGS_FAST && !atomic_exchange(&kernel->said, true) &&
-	    settings_get()->explain)
-		summary_say("kernel %s may use any allocation: %s", kernel->name, why);
+	return atomic_load(&kernel->any);
 }
 
 static void keep_last(const struct kernel *kernel)
@@ -316,7 +340,8 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 	const bool moves = settings_moves();
 	struct bracket_uses uses = {0};
 	const char *why = NULL;
-	bool known;
+	bool known, looks = false;
+	cu_result result;
 
 	*l = (struct launch){0};
 	if (!memory_infer())
@@ -330,7 +355,9 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 	}
 	known = find_uses(scratch, launch);
 	if (moves)
-		why = why_any(l->kernel, stream, scratch, known);
+		why = why_any(l->kernel, scratch, known);
+	if (moves && !why)
+		looks = is_looked_at(l->kernel, stream, scratch, &why);
 	if (why)
 		note_any(l->kernel, why);
 	else if (!known || !scratch->uses.nr)
@@ -343,7 +370,8 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 					     .nr_likely = scratch->nr_likely,
 					     .launched = hash_mix(0, (uintptr_t)l->kernel) | 1};
 	uses.any = why != NULL;
-	return bracket_open(&l->bracket, stream, &uses);
+	result = bracket_open(&l->bracket, stream, &uses);
+	return result || !looks ? result : look(l, stream, scratch);
 }
 
 void launch_end(struct launch *l)
