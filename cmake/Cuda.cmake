@@ -27,7 +27,7 @@ set(cuda_check_flags -gencode;arch=compute_80,code=sm_80)
 set(cuda_check_late_flags -gencode;arch=compute_80,code=compute_80)
 
 set(cuda_globs)
-foreach(folder src workloads managers bench examples tests/gpu)
+foreach(folder src workloads managers bench examples tests/gpu tests/dropin/random)
 	list(APPEND cuda_globs ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
 endforeach()
 weir_glob(cuda_sources ${cuda_globs})

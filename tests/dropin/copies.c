@@ -5,7 +5,7 @@
  * prints a sum of what is there after each call, so that a run under weir can be compared with one
  * without; the first call that fails is named and ends it with status 1. The one argument says
  * which functions: "all" or "thread", whose stream 0 is one for all threads or each thread's own.
- * It includes nothing of weir, but for what api.h declares.
+ * It includes nothing of weir, but for what api.h and shapes.h declare.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -13,47 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/dropin/api.h"
+#include "tests/dropin/shapes.h"
 
 enum { ARRAYS = 48, WORDS = 1 << 14, BYTES = 4 * WORDS, NON_BLOCKING = 1 };
-enum { HOST = 1, DEVICE = 2, UNIFIED = 4 }; /* CU_MEMORYTYPE_* */
 enum { PITCH = 1024, ROWS = 16, WIDTH = 600, SLICES = 3 };
-enum { WAIT_EQ = 1, OP_WAIT32 = 1, OP_WRITE32 = 2, OP_WAIT64 = 4, OP_WRITE64 = 5 };
-
-struct end2d {
-	size_t x, y;
-	int type;
-	void *host;
-	CUdeviceptr device;
-	void *array;
-	size_t pitch;
-};
-
-struct copy2d {
-	struct end2d src, dst;
-	size_t width, height;
-};
-
-struct end3d {
-	size_t x, y, z, level;
-	int type;
-	void *host;
-	CUdeviceptr device;
-	void *array, *context;
-	size_t pitch, rows;
-};
-
-struct copy3d {
-	struct end3d src, dst;
-	size_t width, height, depth;
-};
-
-struct stream_op {
-	uint32_t kind;
-	uint64_t addr, value;
-	uint32_t flags;
-	uint64_t rest[2];
-};
 
 static struct api cu;
 static void *driver;

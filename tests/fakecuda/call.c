@@ -120,6 +120,8 @@ static void configure(void)
 	config->no_vmm = asked->no_vmm;
 	config->no_host_vmm = asked->no_host_vmm;
 	config->no_peers = setting(asked->no_peers, "FAKECUDA_NO_PEERS", 0) != 0;
+	if (!fake.delay_ns)
+		fake.delay_ns = setting(asked->delay_ns, "FAKECUDA_DELAY_NS", 0);
 	config->clock_percent = asked->clock_percent ? asked->clock_percent : 100;
 	fake.configured = true;
 }

@@ -57,6 +57,7 @@ struct fakecuda_config {
 	unsigned no_vmm;      /**< mask of devices that cannot map their memory by handles */
 	unsigned no_host_vmm; /**< the same of the host's */
 	bool no_peers;	      /**< FAKECUDA_NO_PEERS [0]: no device reaches another's memory */
+	uint64_t delay_ns;    /**< FAKECUDA_DELAY_NS [0]: as fakecuda_delay() of all streams */
 	int clock_percent;    /**< how fast events' clock runs, of the host's; 0: as fast */
 };
 
