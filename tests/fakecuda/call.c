@@ -19,7 +19,7 @@
  *   change.c   changes of memory under work   packet.c      kernels of packets
  *   module.c   modules, libraries, functions  launch.c      launches of their kernels
  *   kernels.c  the kernels of programs        proc.c        functions by their names, and with a
- *                                                           stream 0 for each thread
+ *   texture.c  textures and tensor maps                     stream 0 for each thread
  *
  * What it is strict about: results, for all that a caller can get wrong; who may touch what at
  * which address, also the CPU; order, by one thread a stream and by clocks that tell whether two
@@ -122,6 +122,7 @@ static void configure(void)
 	config->no_peers = setting(asked->no_peers, "FAKECUDA_NO_PEERS", 0) != 0;
 	if (!fake.delay_ns)
 		fake.delay_ns = setting(asked->delay_ns, "FAKECUDA_DELAY_NS", 0);
+	config->hide_maps = setting(asked->hide_maps, "FAKECUDA_HIDE_MAPS", 0) != 0;
 	config->clock_percent = asked->clock_percent ? asked->clock_percent : 100;
 	fake.configured = true;
 }
@@ -145,6 +146,7 @@ void fakecuda_reset(const struct fakecuda_config *config)
 	events_fini();
 	modules_fini();
 	graphs_fini();
+	textures_fini();
 	mappings_fini();
 	reservations_fini();
 	memories_fini();
@@ -208,6 +210,8 @@ static bool call_never_fails(enum call call)
 	case CALL_library_unload:
 	case CALL_graph_destroy:
 	case CALL_graph_exec_destroy:
+	case CALL_texture_destroy:
+	case CALL_reference_destroy:
 		return true;
 	default:
 		return false;

@@ -318,9 +318,14 @@ enum { PACKET_KERNELS = 10 };
 extern const struct kernel packet_kernels[PACKET_KERNELS];
 extern const struct kernel digest_kernel;
 
+/* Those that read through textures and tensor maps. */
+enum { TEXTURE_KERNELS = 2 };
+extern const struct kernel texture_kernels[TEXTURE_KERNELS];
+
 /* These together: the kernels of weir's library. */
 enum { LIBRARY_KERNELS = PACKET_KERNELS + 1 };
 void modules_fini(void);
+void textures_fini(void);
 
 /* ------------------------------------------------------------------ stream.c, event.c, submit.c */
 
@@ -425,7 +430,7 @@ extern struct fake {
 	unsigned nr_created;  /* contexts, so far */
 	unsigned nr_mappings; /* so far */
 	struct ranges reservations, mappings;
-	struct table handles, streams, events, modules, graphs;
+	struct table handles, streams, events, modules, graphs, textures;
 
 	struct stream *slot[STREAMS_MAX];
 	uint64_t queued[STREAMS_MAX], done[STREAMS_MAX]; /* sequence numbers */
@@ -448,6 +453,7 @@ extern struct fake {
 #define FUNCTION_BASE UINT64_C(0xfc00000000)
 #define POOL_BASE UINT64_C(0xb000000000)
 #define GRAPH_BASE UINT64_C(0x9a00000000)
+#define TEXTURE_BASE UINT64_C(0x7e00000000)
 
 /* Begin a driver call: take the lock, count, and say whether it fails before it does anything. */
 cu_result call_enter(enum call call);

@@ -57,6 +57,7 @@ struct fakecuda_config {
 	unsigned no_vmm;      /**< mask of devices that cannot map their memory by handles */
 	unsigned no_host_vmm; /**< the same of the host's */
 	bool no_peers;	      /**< FAKECUDA_NO_PEERS [0]: no device reaches another's memory */
+	bool hide_maps;	      /**< FAKECUDA_HIDE_MAPS [0]: no address stands in a tensor map */
 	uint64_t delay_ns;    /**< FAKECUDA_DELAY_NS [0]: as fakecuda_delay() of all streams */
 	int clock_percent;    /**< how fast events' clock runs, of the host's; 0: as fast */
 };
@@ -145,6 +146,8 @@ FAKECUDA_API uint64_t fakecuda_nr_pending(void *stream);
  *               dst[i] = base + i * stride
  *   wait_flag   (const word *flag, word value)    until a kernel elsewhere stores that value
  *   store_flag  (word *flag, word value)
+ *   read_texture  (word *dst, uint64_t texture, uint64_t nr)    through a texture object of words
+ *   read_map    (word *dst, tensor map, uint64_t nr)    dst[i] = the i-th word of its memory
  *
  * What a kernel touches is known from its parameters when it is launched, and what it reaches by
  * addresses in memory when it starts.

@@ -7,6 +7,7 @@
 #ifndef WEIR_TESTS_FAKE_FUNCTIONS_H
 #define WEIR_TESTS_FAKE_FUNCTIONS_H
 
+#include "shim/textures.h"
 #include "src/backend/cuda/driver.h"
 #include "tests/fakecuda/copies.h"
 
@@ -186,6 +187,17 @@ enum {
 	X(graph_launch, "cuGraphLaunch", (cu_graph_exec exec, cu_stream stream))                 \
 	X(graph_destroy, "cuGraphDestroy", (cu_graph graph))                                     \
 	X(graph_exec_destroy, "cuGraphExecDestroy", (cu_graph_exec exec))                        \
+	X(texture_create, "cuTexObjectCreate", TEXTURE)                                          \
+	X(texture_destroy, "cuTexObjectDestroy", (uint64_t texture))                             \
+	X(reference_create, "cuTexRefCreate", (void **texture))                                  \
+	X(reference_destroy, "cuTexRefDestroy", (void *texture))                                 \
+	X(reference_linear, "cuTexRefSetAddress_v2", TEXTURE_REF)                                \
+	X(reference_rows_v2, "cuTexRefSetAddress2D_v2", TEXTURE_REF_2D)                          \
+	X(reference_rows_v3, "cuTexRefSetAddress2D_v3", TEXTURE_REF_2D)                          \
+	X(map_tiled, "cuTensorMapEncodeTiled", MAP_TILED)                                        \
+	X(map_im2col, "cuTensorMapEncodeIm2col", MAP_IM2COL)                                     \
+	X(map_im2col_wide, "cuTensorMapEncodeIm2colWide", MAP_IM2COL_WIDE)                       \
+	X(map_address, "cuTensorMapReplaceAddress", MAP_ADDRESS)                                 \
 	FAKE_COPIES(X)
 
 /* X(member, symbol, parameters, arguments). */

@@ -318,6 +318,9 @@ const struct kernel *kernel_nth(unsigned n)
 	if (n < LIBRARY_KERNELS)
 		return &digest_kernel;
 	n -= LIBRARY_KERNELS;
+	if (n < TEXTURE_KERNELS)
+		return &texture_kernels[n];
+	n -= TEXTURE_KERNELS;
 	return n < ARRAY_LEN(kernels) ? &kernels[n] : NULL;
 }
 

@@ -148,6 +148,7 @@ void memories_fini(void)
 	table_free(&fake.streams);
 	table_free(&fake.events);
 	table_free(&fake.graphs);
+	table_free(&fake.textures);
 	for (unsigned i = 0; i < MEMORY_NR; i++) {
 		/* 0: never opened */
 		if (fake.memory[i].fd > 0)
@@ -488,6 +489,7 @@ unsigned fakecuda_leaks(FILE *file)
 	nr += leaks_of_table(file, &fake.events, EVENT_BASE, "event");
 	nr += leaks_of_table(file, &fake.modules, MODULE_BASE, "module");
 	nr += leaks_of_table(file, &fake.graphs, GRAPH_BASE, "graph");
+	nr += leaks_of_table(file, &fake.textures, TEXTURE_BASE, "texture");
 	for (int i = 0; i < CONTEXTS_MAX; i++) {
 		nr += fake.context[i].retains;
 		if (file && fake.context[i].retains)
