@@ -23,13 +23,15 @@ static struct {
 	atomic_bool elsewhere;
 } evidence = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool holds_address(const unsigned char *at, uint64_t bytes)
+/* Whether an address of a range stands there, where launches are searched for them, too; of any
+ * range, or of that which begins at base. */
+static bool holds_address(const unsigned char *at, uint64_t bytes, cu_ptr base)
 {
 	for (uint64_t i = 0; i + sizeof(cu_ptr) <= bytes; i += sizeof(uint32_t)) {
-		cu_ptr value;
+		cu_ptr value, found;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (value && memory_find(value, NULL, NULL))
+		if (value && memory_find(value, &found, NULL) && (!base || found == base))
 			return true;
 	}
 	return false;
@@ -61,24 +63,25 @@ static void note_range(cu_ptr base)
 	pthread_mutex_unlock(&evidence.lock);
 }
 
-static void note_elsewhere(void)
+static void note_elsewhere(const char *what)
 {
 	if (!atomic_exchange(&evidence.elsewhere, true) && settings_get()->explain)
-		summary_say("an address of an allocation is copied to memory of the driver's: from "
-			    "here on any kernel may use any allocation");
+		summary_say("%s: from here on any kernel may use any allocation", what);
 }
+
+#define COPIED "an address of an allocation is copied to memory of the driver's"
 
 void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes)
 {
 	cu_ptr base;
 
 	if (settings_get()->mode != SETTINGS_FAST || !src || bytes > EVIDENCE_BYTES_MAX ||
-	    !holds_address(src, bytes))
+	    !holds_address(src, bytes, 0))
 		return;
 	if (memory_find(dst, &base, NULL))
 		note_range(base);
 	else
-		note_elsewhere();
+		note_elsewhere(COPIED);
 }
 
 void evidence_copied_on(cu_ptr dst, cu_ptr src)
@@ -91,7 +94,7 @@ void evidence_copied_on(cu_ptr dst, cu_ptr src)
 	if (memory_find(dst, &base, NULL))
 		note_range(base);
 	else
-		note_elsewhere();
+		note_elsewhere(COPIED);
 }
 
 /* What the driver does not know is the program's own memory. */
@@ -114,6 +117,20 @@ void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes)
 		evidence_copied_on(dst, src);
 	else if (is_host(src))
 		evidence_copied(dst, (const void *)(uintptr_t)src, bytes);
+}
+
+void evidence_hidden(cu_ptr addr, const char *what)
+{
+	if (settings_get()->mode == SETTINGS_FAST && memory_find(addr, NULL, NULL))
+		note_elsewhere(what);
+}
+
+void evidence_encoded(cu_ptr addr, const void *made, uint64_t bytes)
+{
+	cu_ptr base;
+
+	if (memory_find(addr, &base, NULL) && !holds_address(made, bytes, base))
+		evidence_hidden(addr, "the address of an allocation is hidden in a tensor map");
 }
 
 bool evidence_becomes_idle(cu_stream stream)
@@ -150,7 +167,7 @@ enum evidence_seen evidence_look(cu_stream stream, cu_ptr base, uint64_t bytes, 
 		return EVIDENCE_FOUND;
 	if (!read_out(stream, base, bytes, at))
 		return EVIDENCE_UNKNOWN;
-	if (!holds_address(at, bytes))
+	if (!holds_address(at, bytes, 0))
 		return EVIDENCE_NONE;
 	note_range(base);
 	return EVIDENCE_FOUND;

@@ -2,8 +2,8 @@
 /*
  * Evidence that kernels use more than what their launches name: addresses of live ranges where
  * kernels can read them. It is looked for where --mode fast trusts launches otherwise, in what the
- * program copies there, and in small ranges that a kernel's first launches name. Threads: all
- * functions are safe.
+ * program copies there, in small ranges that a kernel's first launches name, and in what the driver
+ * makes textures of. Threads: all functions are safe.
  */
 #ifndef WEIR_SHIM_EVIDENCE_H
 #define WEIR_SHIM_EVIDENCE_H
@@ -21,6 +21,14 @@ void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes);
 
 /* One of the two, where the driver tells by the address what it copies from. */
 void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes);
+
+/* The driver was given an address, for kernels that find it where no launch shows it. what: a few
+ * words on that, for --explain. */
+void evidence_hidden(cu_ptr addr, const char *what);
+
+/* The same, unless the address stands in what the driver made of it, and which launches are given
+ * among their parameters. */
+void evidence_encoded(cu_ptr addr, const void *made, uint64_t bytes);
 
 /* Wait for the work of a stream that is not captured, for EVIDENCE_WAIT_NS at most: it may be
  * waiting for what the program does next. @return whether it is done */
@@ -46,7 +54,7 @@ void evidence_copied_on(cu_ptr dst, cu_ptr src);
 /* Whether the range that begins there was given addresses of others. */
 bool evidence_of(cu_ptr base);
 
-/* Whether memory that is none of weir's was, variables of modules say. */
+/* Whether memory that is none of weir's was, variables of modules say, or a texture or the like. */
 bool evidence_elsewhere(void);
 
 /* The range was freed. */

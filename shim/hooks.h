@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "shim/copies.h"
+#include "shim/textures.h"
 #include "src/backend/cuda/driver.h"
 
 /* More of cuda.h than weir itself calls: results, streams, what a look-up is given. */
@@ -203,6 +204,15 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	  COOPERATIVE)                                                                            \
 	X(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, LEGACY, LAUNCH_EX)                         \
 	X(cuLaunchKernelEx_ptsz, "cuLaunchKernelEx", 11060, PER_THREAD, LAUNCH_EX)                \
+	X(cuTexObjectCreate, "cuTexObjectCreate", 5000, BOTH, TEXTURE)                            \
+	X(cuTexRefSetAddress_v2, "cuTexRefSetAddress", 3020, BOTH, TEXTURE_REF)                   \
+	X(cuTexRefSetAddress2D_v2, "cuTexRefSetAddress2D", 3020, BOTH, TEXTURE_REF_2D)            \
+	X(cuTexRefSetAddress2D_v3, "cuTexRefSetAddress2D", 4010, BOTH, TEXTURE_REF_2D)            \
+	X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", 12000, BOTH, MAP_TILED)               \
+	X(cuTensorMapEncodeIm2col, "cuTensorMapEncodeIm2col", 12000, BOTH, MAP_IM2COL)            \
+	X(cuTensorMapEncodeIm2colWide, "cuTensorMapEncodeIm2colWide", 12080, BOTH,                \
+	  MAP_IM2COL_WIDE)                                                                        \
+	X(cuTensorMapReplaceAddress, "cuTensorMapReplaceAddress", 12000, BOTH, MAP_ADDRESS)       \
 	X(cuCtxSynchronize, "cuCtxSynchronize", 2000, BOTH, (void))                               \
 	X(cuStreamSynchronize, "cuStreamSynchronize", 2000, LEGACY, (cu_stream stream))           \
 	X(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, PER_THREAD, (cu_stream stream))  \

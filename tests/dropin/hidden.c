@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs whose kernels use memory that their launches do not name, or that wait for each other,
- * one for each run. The memory is several times what a run under weir is given, and all of it is
- * used between the steps that matter, so that what nobody expects to be used is elsewhere by then.
- * It prints what it read, so that a run under weir can be compared with one without; the first call
- * that fails is named and ends it with status 1. The kernels are those of
- * tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h declares.
+ * one for each run, on the memory of arrays.h. It prints what it read, so that a run under weir can
+ * be compared with one without; the first call that fails is named and ends it with status 1. The
+ * kernels are those of tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h
+ * declares.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -13,85 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/dropin/api.h"
+#include "tests/dropin/arrays.h"
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
 
-enum { NON_BLOCKING = 1, NO_TIMING = 2 };
-enum { ARRAYS = 48, WORDS = 1 << 14, BYTES = 4 * WORDS, MORE = 16 };
-#define PER_THREAD ((CUstream)2) /* CU_STREAM_PER_THREAD */
-
-static const char image[] = "fakecuda kernels\nglobal table 8\n";
-
-static struct api cu;
-static CUcontext context;
-static CUmodule module;
-static CUdeviceptr array[ARRAYS], out; /* out: words for what kernels find */
-
-static void check(CUresult result, const char *call, int line)
-{
-	if (!result)
-		return;
-	fprintf(stderr, "hidden: line %d: %s: %d\n", line, call, result);
-	exit(1);
-}
-
-#define OK(call) check(call, #call, __LINE__)
-
-static CUfunction kernel(const char *name)
-{
-	CUfunction function = NULL;
-
-	OK(cu.cuModuleGetFunction(&function, module, name));
-	return function;
-}
-
-static void launch(const char *name, CUstream stream, void **parameters)
-{
-	OK(cu.cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
-}
-
-#define LAUNCH(name, stream, ...) launch(name, stream, (void *[]){__VA_ARGS__})
-
-/* Every word of the n-th array is value. */
-static void fill(unsigned n, unsigned value, CUstream stream)
-{
-	uint64_t nr = WORDS, word = value;
-
-	LAUNCH("fill", stream, &array[n], &nr, &word);
-}
-
-/* Use all arrays, each with a word that is its own and that of the time. */
-static void use_all(unsigned time, CUstream stream)
-{
-	for (unsigned n = 0; n < ARRAYS; n++)
-		fill(n, 1000 * time + n, stream);
-	OK(cu.cuStreamSynchronize(stream));
-}
-
-static void show(const char *what, CUdeviceptr addr, unsigned nr)
-{
-	uint32_t word[ARRAYS];
-
-	OK(cuMemcpyDtoH_v2(word, addr, nr * sizeof(*word)));
-	printf("%s", what);
-	for (unsigned i = 0; i < nr; i++)
-		printf(" %u", word[i]);
-	printf("\n");
-	(void)fflush(stdout);
-}
-
-static CUstream stream_make(void)
-{
-	CUstream stream;
-
-	OK(cu.cuStreamCreate(&stream, NON_BLOCKING));
-	return stream;
-}
+enum { MORE = 16 };
 
 /* ------------------------------------------------------------------ arrays of addresses */
 
@@ -303,7 +231,7 @@ static void other_context(void)
 	CUcontext own;
 
 	OK(cuCtxCreate_v2(&own, 0, 0));
-	OK(cu.cuModuleLoadData(&of_context[1], image));
+	OK(cu.cuModuleLoadData(&of_context[1], ARRAYS_IMAGE));
 	for (unsigned time = 0; time < 4; time++) {
 		OK(cu.cuCtxSetCurrent(time % 2 ? context : own));
 		module = of_context[time % 2 ? 0 : 1];
@@ -390,39 +318,20 @@ static void full(void)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} cases[] = {{"copied", copied},
-		     {"copied-async", copied_async},
-		     {"copied-unified", copied_unified},
-		     {"copied-on", copied_on},
-		     {"stored", stored},
-		     {"variable", variable},
-		     {"list", list},
-		     {"side", side},
-		     {"waiting", waiting},
-		     {"waiting-thread", waiting_thread},
-		     {"other-context", other_context},
-		     {"no-events", no_events},
-		     {"full", full}};
+	static const struct arrays_case cases[] = {{"copied", copied},
+						   {"copied-async", copied_async},
+						   {"copied-unified", copied_unified},
+						   {"copied-on", copied_on},
+						   {"stored", stored},
+						   {"variable", variable},
+						   {"list", list},
+						   {"side", side},
+						   {"waiting", waiting},
+						   {"waiting-thread", waiting_thread},
+						   {"other-context", other_context},
+						   {"no-events", no_events},
+						   {"full", full},
+						   {NULL, NULL}};
 
-	if (argc != 2 || api_open(&cu, REACH_LINKED))
-		return 1;
-	OK(cu.cuInit(0));
-	OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
-	OK(cu.cuCtxSetCurrent(context));
-	OK(cu.cuModuleLoadData(&module, image));
-	OK(cu.cuMemAlloc(&out, ARRAYS * sizeof(uint32_t)));
-	for (unsigned n = 0; n < ARRAYS; n++)
-		OK(cu.cuMemAlloc(&array[n], BYTES));
-	use_all(1, NULL);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (!strcmp(argv[1], cases[i].name)) {
-			cases[i].run();
-			for (unsigned n = 0; n < ARRAYS; n++)
-				show("at the end", array[n], 1);
-			return 0;
-		}
-	return 1;
+	return arrays_main(argc, argv, cases);
 }

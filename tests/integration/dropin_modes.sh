@@ -87,6 +87,31 @@ for name in copied copied-async copied-unified copied-on variable list side othe
 done
 echo "ok - what a launch does not name is there"
 
+# Textures hide addresses from launches, and tensor maps may.
+for name in linear picture reference maps; do
+	timeout 30 "$programs/textures" $name >plain || fail "$name fails by itself" plain
+	for mode in fixed safe fast; do
+		same $mode 1MiB "$programs/textures" $name
+	done
+done
+timeout 30 "$WEIR" run --mode fast --explain --gpu-budget 1MiB --stats stats.json -- \
+	"$programs/textures" maps >out 2>err || fail "maps fails" out err
+grep -q 'may use any' err && fail "an address that stands in a tensor map is not seen" err
+has stats.json '"brackets_open": 0,'
+for name in linear picture reference; do
+	"$WEIR" run --mode fast --explain --gpu-budget 1MiB -- "$programs/textures" $name \
+		>out 2>err || fail "$name fails" out err
+	has err '^weir: a texture lies in an allocation: from here on any kernel may use any'
+done
+FAKECUDA_HIDE_MAPS=1 "$programs/textures" maps >plain || fail "maps fails by itself" plain
+for mode in fixed safe fast; do
+	FAKECUDA_HIDE_MAPS=1 same $mode 1MiB "$programs/textures" maps
+done
+FAKECUDA_HIDE_MAPS=1 "$WEIR" run --mode fast --explain --gpu-budget 1MiB -- \
+	"$programs/textures" maps >out 2>err || fail "maps fails" out err
+has err '^weir: the address of an allocation is hidden in a tensor map: from here on any kernel'
+echo "ok - textures and tensor maps"
+
 # All calls that copy, fill, or have a stream wait for a word.
 for streams in all thread; do
 	timeout 30 "$programs/copies" $streams >plain || fail "copies fail by themselves" plain

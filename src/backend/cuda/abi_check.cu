@@ -14,6 +14,7 @@ namespace weir
 {
 #include "src/backend/cuda/driver.h"
 #include "shim/copies.h"
+#include "shim/textures.h"
 } // namespace weir
 
 #define SAME(ours, theirs) static_assert((int)(weir::ours) == (int)(theirs), #ours)
@@ -153,6 +154,20 @@ SAME_PLACE(weir::cu_stream_op, kind, CUstreamBatchMemOpParams, operation);
 SAME_PLACE(weir::cu_stream_op, addr, CUstreamBatchMemOpParams, waitValue.address);
 SAME_PLACE(weir::cu_stream_op, addr, CUstreamBatchMemOpParams, writeValue.address);
 
+SAME(CU_RESOURCE_LINEAR, CU_RESOURCE_TYPE_LINEAR);
+SAME(CU_RESOURCE_PITCH, CU_RESOURCE_TYPE_PITCH2D);
+SAME_SIZE(CUresourcetype, int);
+SAME_SIZE(CUarray_format, int);
+SAME_SIZE(weir::cu_resource, CUDA_RESOURCE_DESC);
+SAME_PLACE(weir::cu_resource, type, CUDA_RESOURCE_DESC, resType);
+SAME_PLACE(weir::cu_resource, linear.addr, CUDA_RESOURCE_DESC, res.linear.devPtr);
+SAME_PLACE(weir::cu_resource, linear.bytes, CUDA_RESOURCE_DESC, res.linear.sizeInBytes);
+SAME_PLACE(weir::cu_resource, rows.addr, CUDA_RESOURCE_DESC, res.pitch2D.devPtr);
+SAME_PLACE(weir::cu_resource, rows.width, CUDA_RESOURCE_DESC, res.pitch2D.width);
+SAME_PLACE(weir::cu_resource, rows.pitch, CUDA_RESOURCE_DESC, res.pitch2D.pitchInBytes);
+SAME_PLACE(weir::cu_resource, flags, CUDA_RESOURCE_DESC, flags);
+SAME_SIZE(weir::cu_tensor_map, CUtensorMap);
+
 /* ---- functions: the symbol that cuda.h gives the name today, and what it takes */
 
 template <class A, class B> constexpr bool same_parameter()
@@ -247,3 +262,21 @@ SAME_FUNCTION(managed_prefetch, cuMemPrefetchAsync);
 SAME_FUNCTION(managed_advise, cuMemAdvise);
 SAME_FUNCTION(copy_batch, cuMemcpyBatchAsync);
 #endif
+
+/* ---- functions that are replaced in unmodified programs */
+
+#define SAME_PARAMETERS(function, parameters)                             \
+	static_assert(same_shape((weir::cu_result(*) parameters) nullptr, \
+				 decltype (&::function)(nullptr)),        \
+		      #function)
+
+namespace weir
+{
+SAME_PARAMETERS(cuTexObjectCreate, TEXTURE);
+SAME_PARAMETERS(cuTensorMapEncodeTiled, MAP_TILED);
+SAME_PARAMETERS(cuTensorMapEncodeIm2col, MAP_IM2COL);
+#if CUDA_VERSION >= 12080
+SAME_PARAMETERS(cuTensorMapEncodeIm2colWide, MAP_IM2COL_WIDE);
+#endif
+SAME_PARAMETERS(cuTensorMapReplaceAddress, MAP_ADDRESS);
+} // namespace weir
