@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program calls to launch kernels. Looked at only where launches have brackets. */
+/* What the program calls to launch kernels, and by which kernels go. Looked at only where launches
+ * have brackets, but for memory that goes with its context. */
 #include "shim/hooks.h"
 #include "shim/infer.h"
 #include "shim/launches.h"
+#include "shim/memory.h"
 #include "shim/summary.h"
 
 /* What the third form of parameters is made of: pairs of a tag and a value, up to the end. */
@@ -127,4 +129,63 @@ cu_result hook_cuLibraryUnload(cu_library library)
 {
 	forget_kernels();
 	return real.cuLibraryUnload(library);
+}
+
+/* Modules go with their context. */
+cu_result hook_cuCtxDestroy(cu_context context)
+{
+	forget_kernels();
+	return real.cuCtxDestroy(context);
+}
+
+cu_result hook_cuCtxDestroy_v2(cu_context context)
+{
+	forget_kernels();
+	return real.cuCtxDestroy_v2(context);
+}
+
+/* A device's primary context goes with its last release: programs make others all the time. weir
+ * holds that of the device whose memory it manages. */
+static cu_result context_released(cu_device device, cu_result result)
+{
+	unsigned int flags;
+	int active = 0;
+
+	if (result == CU_SUCCESS &&
+	    (!real.cuDevicePrimaryCtxGetState ||
+	     real.cuDevicePrimaryCtxGetState(device, &flags, &active) || !active))
+		forget_kernels();
+	return result;
+}
+
+cu_result hook_cuDevicePrimaryCtxRelease(cu_device device)
+{
+	return context_released(device, real.cuDevicePrimaryCtxRelease(device));
+}
+
+cu_result hook_cuDevicePrimaryCtxRelease_v2(cu_device device)
+{
+	return context_released(device, real.cuDevicePrimaryCtxRelease_v2(device));
+}
+
+/* What is allocated on the device goes, too, where it is weir's. */
+static void context_resets(cu_device device)
+{
+	forget_kernels();
+	if (hook_enter()) {
+		memory_reset(device);
+		hook_leave();
+	}
+}
+
+cu_result hook_cuDevicePrimaryCtxReset(cu_device device)
+{
+	context_resets(device);
+	return real.cuDevicePrimaryCtxReset(device);
+}
+
+cu_result hook_cuDevicePrimaryCtxReset_v2(cu_device device)
+{
+	context_resets(device);
+	return real.cuDevicePrimaryCtxReset_v2(device);
 }

@@ -200,15 +200,6 @@ cu_result hook_cuStreamDestroy_v2(cu_stream stream)
 	return stays ? CU_SUCCESS : real.cuStreamDestroy_v2(stream);
 }
 
-cu_result hook_cuDevicePrimaryCtxReset_v2(cu_device device)
-{
-	if (hook_enter()) {
-		memory_reset(device);
-		hook_leave();
-	}
-	return real.cuDevicePrimaryCtxReset_v2(device);
-}
-
 /* ------------------------------------------------------------------ how much there is */
 
 cu_result hook_cuMemGetInfo_v2(size_t *free, size_t *total)

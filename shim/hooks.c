@@ -52,7 +52,7 @@ static const struct {
 	OTHER(cuCtxPopCurrent_v2),
 	OTHER(cuStreamQuery),
 	OTHER(cuDevicePrimaryCtxRetain),
-	OTHER(cuDevicePrimaryCtxRelease_v2),
+	OTHER(cuDevicePrimaryCtxGetState),
 	OTHER(cuDeviceGetDefaultMemPool),
 	OTHER(cuDeviceTotalMem_v2),
 	OTHER(cuDriverGetVersion),

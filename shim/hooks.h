@@ -220,7 +220,13 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	X(cuModuleUnload, "cuModuleUnload", 2000, BOTH, (cu_module module))                       \
 	X(cuLibraryUnload, "cuLibraryUnload", 12000, BOTH, (cu_library library))                  \
 	X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, BOTH, (cu_stream stream))                  \
+	X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, BOTH, (cu_device device))     \
 	X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, BOTH, (cu_device device)) \
+	X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, BOTH, (cu_device device)) \
+	X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, BOTH,                 \
+	  (cu_device device))                                                                     \
+	X(cuCtxDestroy, "cuCtxDestroy", 2000, BOTH, (cu_context context))                         \
+	X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, BOTH, (cu_context context))                      \
 	COPY_HOOKS(X)
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters */
@@ -244,7 +250,7 @@ struct real {
 	cu_result (*cuCtxGetDevice)(cu_device *device);
 	cu_result (*cuCtxGetCurrent)(cu_context *context);
 	cu_result (*cuDevicePrimaryCtxRetain)(cu_context *context, cu_device device);
-	cu_result (*cuDevicePrimaryCtxRelease_v2)(cu_device device);
+	cu_result (*cuDevicePrimaryCtxGetState)(cu_device device, unsigned int *flags, int *active);
 	cu_result (*cuDeviceGetDefaultMemPool)(cu_pool *pool, cu_device device);
 	cu_result (*cuDeviceTotalMem_v2)(size_t *bytes, cu_device device);
 	cu_result (*cuDriverGetVersion)(int *version);

@@ -18,6 +18,8 @@ CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
+CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuDevicePrimaryCtxReset_v2(int device);
 
 enum { MORE = 16 };
 
@@ -254,6 +256,78 @@ static void other_context(void)
 	module = of_context[0];
 }
 
+/* ------------------------------------------------------------------ handles that are used again */
+
+/* Launch a kernel in a context that ends then, and one with more parameters by the same handle in
+ * the primary one. The driver without a GPU is told to use handles again. */
+static void reuse(CUcontext ends, CUresult (*end)(void))
+{
+	CUfunction first, second, again;
+	char shifted[64];
+	CUmodule gone;
+	CUdeviceptr addr;
+	uint64_t nr = WORDS, value = 5, few = 16;
+
+	OK(cu.cuCtxSetCurrent(ends));
+	OK(cu.cuModuleLoadData(&gone, ARRAYS_IMAGE));
+	OK(cu.cuModuleGetFunction(&first, gone, "fill"));
+	OK(cu.cuModuleGetFunction(&second, gone, "add"));
+	OK(cu.cuMemAlloc(&addr, 64));
+	OK(cu.cuLaunchKernel(first, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&addr, &few, &value},
+			     NULL));
+	OK(cu.cuCtxSynchronize());
+	OK(end());
+	OK(cu.cuCtxSetCurrent(context));
+	(void)snprintf(shifted, sizeof(shifted), "fakecuda kernels\nshift %d\n",
+		       (int)((intptr_t)first - (intptr_t)second + 63) % 63);
+	OK(cu.cuModuleLoadData(&gone, shifted));
+	OK(cu.cuModuleGetFunction(&again, gone, "add"));
+	printf("the same handle %d\n", again == first);
+	for (unsigned n = 0; n < ARRAYS; n += 3) {
+		use_all(n + 2, NULL);
+		OK(cu.cuLaunchKernel(again, 1, 1, 1, 1, 1, 1, 0, NULL,
+				     (void *[]){&array[40], &array[41], &array[n], &nr}, NULL));
+		OK(cu.cuCtxSynchronize());
+		show("added", array[40], 2);
+	}
+}
+
+static CUcontext own;
+
+static CUresult own_end(void)
+{
+	return cuCtxDestroy_v2(own);
+}
+
+static void reused(void)
+{
+	OK(cuCtxCreate_v2(&own, 0, 0));
+	reuse(own, own_end);
+}
+
+/* The primary context of another GPU. */
+static CUresult primary_end(void)
+{
+	return cu.cuDevicePrimaryCtxRelease(1);
+}
+
+static CUresult primary_reset(void)
+{
+	return cuDevicePrimaryCtxReset_v2(1);
+}
+
+static void released(void)
+{
+	OK(cu.cuDevicePrimaryCtxRetain(&own, 1));
+	reuse(own, primary_end);
+}
+
+static void reset(void)
+{
+	OK(cu.cuDevicePrimaryCtxRetain(&own, 1));
+	reuse(own, primary_reset);
+}
+
 /* For a while events cannot be recorded, which the program does not use. The driver without a GPU
  * has a function for that, which under weir is found by the driver's own path alone. */
 static void no_events(void)
@@ -331,6 +405,9 @@ int main(int argc, char **argv)
 						   {"other-context", other_context},
 						   {"no-events", no_events},
 						   {"full", full},
+						   {"reused", reused},
+						   {"released", released},
+						   {"reset", reset},
 						   {NULL, NULL}};
 
 	return arrays_main(argc, argv, cases);

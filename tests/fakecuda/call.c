@@ -42,7 +42,8 @@
  *  - time: everything takes as long as the CPU takes, mapping calls cost next to nothing
  *  - managed memory is host memory; prefetching it does nothing
  *  - objects of a context whose last retain was released are not freed but stay as leaks; calls
- *    that name them return CUDA_ERROR_CONTEXT_IS_DESTROYED
+ *    that name them return CUDA_ERROR_CONTEXT_IS_DESTROYED; but for modules where handles are used
+ *    again
  *  - plain memory is its device's, for all contexts of that
  *  - cuMemAllocAsync() takes new memory each time, and waits for frees that are queued where there
  *    is none left; a free gives it back at once
@@ -122,6 +123,7 @@ static void configure(void)
 	config->no_peers = setting(asked->no_peers, "FAKECUDA_NO_PEERS", 0) != 0;
 	if (!fake.delay_ns)
 		fake.delay_ns = setting(asked->delay_ns, "FAKECUDA_DELAY_NS", 0);
+	config->reuse = setting(asked->reuse, "FAKECUDA_REUSE", 0) != 0;
 	config->hide_maps = setting(asked->hide_maps, "FAKECUDA_HIDE_MAPS", 0) != 0;
 	config->clock_percent = asked->clock_percent ? asked->clock_percent : 100;
 	fake.configured = true;

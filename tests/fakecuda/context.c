@@ -78,6 +78,7 @@ static void context_end(int context)
 	fake.context[context].zero = NULL;
 	streams_wake();
 	streams_wait(context);
+	modules_end(context);
 	fake.context[context].error = CU_SUCCESS;
 }
 

@@ -325,6 +325,9 @@ extern const struct kernel texture_kernels[TEXTURE_KERNELS];
 /* These together: the kernels of weir's library. */
 enum { LIBRARY_KERNELS = PACKET_KERNELS + 1 };
 void modules_fini(void);
+
+/* A context's modules go with it, where their handles are used again. */
+void modules_end(int context);
 void textures_fini(void);
 
 /* ------------------------------------------------------------------ stream.c, event.c, submit.c */

@@ -57,6 +57,7 @@ struct fakecuda_config {
 	unsigned no_vmm;      /**< mask of devices that cannot map their memory by handles */
 	unsigned no_host_vmm; /**< the same of the host's */
 	bool no_peers;	      /**< FAKECUDA_NO_PEERS [0]: no device reaches another's memory */
+	bool reuse;	      /**< FAKECUDA_REUSE [0]: handles of modules are used again */
 	bool hide_maps;	      /**< FAKECUDA_HIDE_MAPS [0]: no address stands in a tensor map */
 	uint64_t delay_ns;    /**< FAKECUDA_DELAY_NS [0]: as fakecuda_delay() of all streams */
 	int clock_percent;    /**< how fast events' clock runs, of the host's; 0: as fast */
@@ -129,7 +130,8 @@ FAKECUDA_API uint64_t fakecuda_nr_pending(void *stream);
 /*
  * A program loads its kernels as any other does, by cuModuleLoadData() or cuLibraryLoadData(). The
  * image is a text: FAKECUDA_IMAGE, then a line "global NAME BYTES" for each variable of the module,
- * 8 of them at most, full of zeros at first. All kernels below are in it; one launch of a kernel
+ * 8 of them at most, full of zeros at first; a line "shift N" has the kernels' handles in another
+ * order. All kernels below are in it; one launch of a kernel
  * does the whole of its work, whatever the grid is. Words are uint32_t, and sums of them wrap.
  *
  *   fill        (word *dst, uint64_t nr, word value)

@@ -27,6 +27,7 @@ struct module {
 	bool library;	     /* of no context */
 	int context;	     /* of one that is no library */
 	unsigned generation; /* of the context */
+	unsigned shift;	     /* of kernels' numbers in handles */
 	bool has[KERNELS_MAX];
 	unsigned nr_globals;
 	struct global global[GLOBALS_MAX];
@@ -95,6 +96,9 @@ static cu_result image_read(struct module *module, const char *text)
 		struct global *global = &module->global[module->nr_globals];
 		unsigned long bytes;
 
+		/* NOLINTNEXTLINE(cert-err34-c): too large a number is none of a test's */
+		if (sscanf(text, "shift %u", &module->shift) == 1)
+			continue;
 		if (module->nr_globals == GLOBALS_MAX ||
 		    /* NOLINTNEXTLINE(cert-err34-c): too large a number is none of a test's */
 		    sscanf(text, "global %31s %lu", global->name, &bytes) != 2 || !bytes)
@@ -176,7 +180,30 @@ cu_result fake_library_global(cu_ptr *addr, size_t *bytes, cu_library library, c
 	return call_leave(result ? result : global_get(addr, bytes, library, true, name));
 }
 
+void modules_end(int context)
+{
+	for (size_t i = 0; fake.config.reuse && i < fake.modules.nr; i++) {
+		struct module *module = fake.modules.at[i];
+
+		if (!module || module->library || module->context != context)
+			continue;
+		module_free(module);
+		fake.modules.at[i] = NULL;
+	}
+}
+
 /* ------------------------------------------------------------------ loading */
+
+/* The handle's number; 0: no memory. */
+static uint64_t module_publish(struct module *module)
+{
+	for (size_t i = 0; fake.config.reuse && i < fake.modules.nr; i++)
+		if (!fake.modules.at[i]) {
+			fake.modules.at[i] = module;
+			return MODULE_BASE + 16 * (i + 1);
+		}
+	return table_add(&fake.modules, MODULE_BASE, module);
+}
 
 /* A handle of either kind. context: -1 for a library. */
 static cu_result module_load(void **handle, const char *text, int context)
@@ -198,7 +225,7 @@ static cu_result module_load(void **handle, const char *text, int context)
 								       : image_read(module, text);
 	for (unsigned i = 0; !result && !module->library && i < module->nr_globals; i++)
 		result = global_place(&module->global[i], context);
-	number = result ? 0 : table_add(&fake.modules, MODULE_BASE, module);
+	number = result ? 0 : module_publish(module);
 	if (!number) {
 		module_free(module);
 		return result ? result : CU_OUT_OF_MEMORY;
@@ -286,7 +313,8 @@ static cu_result function_get(void **function, const void *handle, bool library,
 		return CU_INVALID_VALUE;
 	for (unsigned i = 0; i < KERNELS_MAX; i++)
 		if (module->has[i] && !strcmp(name, kernel_nth(i)->name)) {
-			*function = (void *)(FUNCTION_BASE + FUNCTION_STEP * index + 1 + i);
+			*function = (void *)(FUNCTION_BASE + FUNCTION_STEP * index + 1 +
+					     (i + module->shift) % KERNELS_MAX);
 			return CU_SUCCESS;
 		}
 	return CU_NOT_FOUND;
@@ -309,14 +337,18 @@ cu_result fake_library_kernel(cu_kernel *kernel, cu_library library, const char 
 /* The kernel behind a handle, and the module that has it. */
 static const struct kernel *kernel_find(const void *function, struct module **out)
 {
-	uint64_t offset = (uintptr_t)function - FUNCTION_BASE, kernel = offset % FUNCTION_STEP;
+	uint64_t offset = (uintptr_t)function - FUNCTION_BASE, place = offset % FUNCTION_STEP,
+		 kernel;
 	void **at = table_at(&fake.modules, MODULE_BASE, MODULE_BASE + offset / FUNCTION_STEP * 16);
 	struct module *module = at ? *at : NULL;
 
-	if ((uintptr_t)function < FUNCTION_BASE || !module || !kernel || !module->has[kernel - 1])
+	if ((uintptr_t)function < FUNCTION_BASE || !module || !place)
+		return NULL;
+	kernel = (place - 1 + KERNELS_MAX - module->shift % KERNELS_MAX) % KERNELS_MAX;
+	if (!module->has[kernel])
 		return NULL;
 	*out = module;
-	return kernel_nth((unsigned)kernel - 1);
+	return kernel_nth((unsigned)kernel);
 }
 
 const struct kernel *function_kernel(cu_function function, int context, uint64_t *global,

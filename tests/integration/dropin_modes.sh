@@ -87,6 +87,18 @@ for name in copied copied-async copied-unified copied-on variable list side othe
 done
 echo "ok - what a launch does not name is there"
 
+# A kernel by a handle that was another one's, whose context is gone.
+export FAKECUDA_REUSE=1 FAKECUDA_DEVICES=2
+for name in reused released reset; do
+	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
+	has plain '^the same handle 1$'
+	for mode in fixed safe fast; do
+		same $mode 1MiB "$programs/hidden" $name
+	done
+done
+unset FAKECUDA_REUSE FAKECUDA_DEVICES
+echo "ok - handles that are used again"
+
 # Textures hide addresses from launches, and tensor maps may.
 for name in linear picture reference maps; do
 	timeout 30 "$programs/textures" $name >plain || fail "$name fails by itself" plain
