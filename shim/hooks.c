@@ -186,12 +186,36 @@ static bool is_outdated(const struct hook *hook)
 	return real_find(later) != NULL;
 }
 
-static bool is_meant(const struct hook *hook, const char *name, int version, uint64_t flags)
+static bool is_named(const struct hook *hook, const char *name, uint64_t flags)
 {
 	const enum streams streams = flags & CU_PROC_PER_THREAD ? PER_THREAD : LEGACY;
 
-	return version >= hook->since && (hook->streams == BOTH || hook->streams == streams) &&
-	       !strcmp(hook->name, name);
+	return (hook->streams == BOTH || hook->streams == streams) && !strcmp(hook->name, name);
+}
+
+/* A function that the driver tells of, but does not export. Nobody has called it yet. */
+static void set_real(const struct hook *hook, void *found)
+{
+	__atomic_store_n((void **)((char *)&real + hook->member), found, __ATOMIC_SEQ_CST);
+}
+
+/* Which of the hooks a look-up means that gave an address which the driver does not export. NULL:
+ * none, or the driver has a later version than weir knows, which it may be. */
+static const struct hook *meant_by(const char *name, int version, uint64_t flags)
+{
+	const struct hook *meant = NULL;
+	bool has_later = false; /* whose first version of CUDA is known, and was not asked for */
+
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++) {
+		const struct hook *hook = &hooks[i];
+
+		if (!is_named(hook, name, flags))
+			continue;
+		has_later |= hook->since > version;
+		if (hook->since <= version && (!meant || hook->since > meant->since))
+			meant = hook;
+	}
+	return meant && (has_later || !is_outdated(meant)) ? meant : NULL;
 }
 
 /*
@@ -201,16 +225,17 @@ static bool is_meant(const struct hook *hook, const char *name, int version, uin
  */
 static void *in_place_of(void *found, const char *name, int version, uint64_t flags)
 {
-	const struct hook *meant = NULL;
+	const struct hook *meant;
 
 	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
 		if (found == real_of(&hooks[i]))
 			return own_of(&hooks[i]);
-	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
-		if (is_meant(&hooks[i], name, version, flags) &&
-		    (!meant || hooks[i].since > meant->since))
-			meant = &hooks[i];
-	return meant && real_of(meant) && !is_outdated(meant) ? own_of(meant) : found;
+	meant = meant_by(name, version, flags);
+	if (!meant)
+		return found;
+	if (!real_of(meant))
+		set_real(meant, found);
+	return own_of(meant);
 }
 
 cu_result hook_cuGetProcAddress(const char *name, void **fn, int version, uint64_t flags)

@@ -234,8 +234,8 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 HOOKS(HOOK_DECLARE)
 #undef HOOK_DECLARE
 
-/* The driver's own, and others of it that hooks call. Set before any hook runs; NULL: it has no
- * such function. */
+/* The driver's own, and others of it that hooks call. Set before any hook runs, or where the driver
+ * does not export it, before the program has the hook's address; NULL: it has no such function. */
 struct real {
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters */
 #define HOOK_MEMBER(symbol, name, since, streams, parameters) cu_result(*symbol) parameters;

@@ -3,8 +3,9 @@
  * Every call of the driver that copies, fills, or has a stream wait for a word, each on memory that
  * was not used for a while, of which there is several times what a run under weir is given. It
  * prints a sum of what is there after each call, so that a run under weir can be compared with one
- * without; the first call that fails is named and ends it with status 1. The one argument says
+ * without; the first call that fails is named and ends it with status 1. The first argument says
  * which functions: "all" or "thread", whose stream 0 is one for all threads or each thread's own.
+ * With "asked" behind it the driver is asked for them, by the version of CUDA that each came with.
  * It includes nothing of weir, but for what api.h and shapes.h declare.
  */
 #include <dlfcn.h>
@@ -20,7 +21,7 @@ enum { PITCH = 1024, ROWS = 16, WIDTH = 600, SLICES = 3 };
 
 static struct api cu;
 static void *driver;
-static bool per_thread;
+static bool per_thread, asks;
 static CUcontext context;
 static CUstream stream, other;
 static CUfunction fill;
@@ -36,11 +37,34 @@ static void check(CUresult result, const char *call)
 	exit(1);
 }
 
+/* What the driver says of a name; of those with two versions the one that is meant. */
+static void *ask(const char *symbol, int version)
+{
+	CUresult (*proc)(const char *, void **, int, uint64_t, int *);
+	const char *v2 = strstr(symbol, "_v2");
+	char name[64];
+	void *found = NULL;
+	int status = -1;
+
+	*(void **)&proc = dlsym(driver, "cuGetProcAddress_v2");
+	(void)snprintf(name, sizeof(name), "%.*s", v2 ? (int)(v2 - symbol) : 60, symbol);
+	if (!version)
+		version = v2 ? 12020 : 11060;
+	check(proc(name, &found, version, per_thread ? 2 : 1, &status), symbol);
+	return status ? NULL : found;
+}
+
 /* A function by its name; sync: it takes no stream. */
 static void *find(const char *name, bool sync)
 {
 	char symbol[64];
 	void *found;
+
+	if (asks) {
+		found = ask(name, 0);
+		check(found ? 0 : -1, name);
+		return found;
+	}
 
 	(void)snprintf(symbol, sizeof(symbol), "%s%s", name,
 		       !per_thread ? ""
@@ -64,20 +88,20 @@ static void *find(const char *name, bool sync)
 #define SYNC(name, types, ...) CALL(name, true, types, __VA_ARGS__)
 #define ASYNC(name, types, ...) CALL(name, false, types, __VA_ARGS__)
 
-/* An array that was not used for longest, full of words that are its own. */
+/* An array that was last used half of all arrays ago, to be filled with words that are its own; it
+ * is elsewhere by now where there is little memory. */
 static CUdeviceptr next(void)
 {
-	uint64_t nr = WORDS, value;
-	CUdeviceptr addr;
+	const unsigned later = (last + ARRAYS / 2) % ARRAYS;
+	uint64_t nr = WORDS, value = 0x01020304u * (later + 1);
+	CUdeviceptr addr = array[later];
 
-	last = (last + 1) % ARRAYS;
-	addr = array[last];
-	value = 0x01020304u * (last + 1);
 	check(cu.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&addr, &nr, &value},
 				NULL),
 	      "fill");
 	check(cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
-	return addr;
+	last = (last + 1) % ARRAYS;
+	return array[last];
 }
 
 /* The work is done; say what is in an array. */
@@ -295,13 +319,33 @@ static void open_all(void)
 		(void)next();
 }
 
+/* Copies of one call, as in CUDA 12.8: this version only who asks for it gets. */
+static void batch(void)
+{
+	struct {
+		int order, places[4];
+		unsigned int flags;
+	} attributes = {.order = 1};
+	CUdeviceptr src = next(), dst = next(), to[] = {dst + 4}, from[] = {src};
+	size_t bytes[] = {PARTS}, first[] = {0}, failed = 0;
+	CUresult (*call)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t,
+			 size_t *, CUstream);
+
+	*(void **)&call = ask("cuMemcpyBatchAsync", 12080);
+	if (!call)
+		return;
+	check(call(to, from, bytes, 1, &attributes, first, 1, &failed, stream), "batch");
+	SHOWN("cuMemcpyBatchAsync");
+}
+
 int main(int argc, char **argv)
 {
 	driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	words = malloc(BYTES);
-	if (argc != 2 || !driver || !words || api_open(&cu, REACH_DLSYM))
+	if (argc < 2 || !driver || !words || api_open(&cu, REACH_DLSYM))
 		return 1;
 	per_thread = !strcmp(argv[1], "thread");
+	asks = argc > 2;
 	open_all();
 	linear();
 	hosts();
@@ -316,6 +360,8 @@ int main(int argc, char **argv)
 	FLAGS(64, "_v2");
 	lists("cuStreamBatchMemOp");
 	lists("cuStreamBatchMemOp_v2");
+	if (asks)
+		batch();
 	for (unsigned n = 0; n < ARRAYS; n++)
 		show("at the end", array[n]);
 	free(words);

@@ -123,6 +123,7 @@ static void configure(void)
 	config->no_peers = setting(asked->no_peers, "FAKECUDA_NO_PEERS", 0) != 0;
 	if (!fake.delay_ns)
 		fake.delay_ns = setting(asked->delay_ns, "FAKECUDA_DELAY_NS", 0);
+	config->unexported = setting(asked->unexported, "FAKECUDA_UNEXPORTED", 0) != 0;
 	config->reuse = setting(asked->reuse, "FAKECUDA_REUSE", 0) != 0;
 	config->hide_maps = setting(asked->hide_maps, "FAKECUDA_HIDE_MAPS", 0) != 0;
 	config->clock_percent = asked->clock_percent ? asked->clock_percent : 100;

@@ -57,6 +57,8 @@ struct fakecuda_config {
 	unsigned no_vmm;      /**< mask of devices that cannot map their memory by handles */
 	unsigned no_host_vmm; /**< the same of the host's */
 	bool no_peers;	      /**< FAKECUDA_NO_PEERS [0]: no device reaches another's memory */
+	bool unexported;      /**< FAKECUDA_UNEXPORTED [0]: look-ups of copies, of fills of
+				   pictures and of words for streams give addresses of their own */
 	bool reuse;	      /**< FAKECUDA_REUSE [0]: handles of modules are used again */
 	bool hide_maps;	      /**< FAKECUDA_HIDE_MAPS [0]: no address stands in a tensor map */
 	uint64_t delay_ns;    /**< FAKECUDA_DELAY_NS [0]: as fakecuda_delay() of all streams */

@@ -21,6 +21,31 @@
 	}
 FAKE_PER_THREAD(DEFINE_OWN)
 
+/* Copies of them that nobody exports, for look-ups to give. */
+#define HIDDEN_ROW(X, member, symbol, suffix, parameters, arguments) \
+	static cu_result hidden_##member parameters                  \
+	{                                                            \
+		return fake_##member arguments;                      \
+	}                                                            \
+	static cu_result hidden_##member##_own parameters            \
+	{                                                            \
+		return fake_##member##_own arguments;                \
+	}
+FAKE_COPY_ROWS(HIDDEN_ROW, )
+
+/* As it was in CUDA 12.8: there is no other way to it than a look-up. */
+static cu_result batch_12(cu_ptr *dst, cu_ptr *src, size_t *bytes, size_t nr,
+			  struct cu_copy_attributes *attributes, size_t *first,
+			  size_t nr_attributes, size_t *failed, cu_stream stream)
+{
+	cu_result result =
+		fake_copy_batch(dst, src, bytes, nr, attributes, first, nr_attributes, stream);
+
+	if (result && failed)
+		*failed = SIZE_MAX;
+	return result;
+}
+
 typedef void (*function)(void);
 
 static const struct entry {
@@ -34,6 +59,11 @@ static const struct entry {
 static const function per_thread[CALL_NR] = {
 #define OWN(member, symbol, parameters, arguments) [CALL_##member] = (function)fake_##member##_own,
 	FAKE_PER_THREAD(OWN)};
+
+static const function hidden[CALL_NR][2] = {
+#define HIDDEN_ENTRY(X, member, symbol, suffix, parameters, arguments) \
+	[CALL_##member] = {(function)hidden_##member, (function)hidden_##member##_own},
+	FAKE_COPY_ROWS(HIDDEN_ENTRY, )};
 
 /* In which version of CUDA a function came: the others in 3.2 or before. */
 static const struct {
@@ -175,6 +205,13 @@ static int proc_find(const char *name, int version, uint64_t flags, function *fo
 	*found = best ? best->address : NULL;
 	if (best && flags & CU_PROC_PER_THREAD && per_thread[best->call])
 		*found = per_thread[best->call];
+	if (best && fake.config.unexported && hidden[best->call][0])
+		*found = hidden[best->call][(flags & CU_PROC_PER_THREAD) != 0];
+	if (!best && !strcmp(name, "cuMemcpyBatchAsync") && version >= 12080 &&
+	    fake.config.unexported) {
+		*found = (function)batch_12;
+		return CU_PROC_FOUND;
+	}
 	return best ? CU_PROC_FOUND : status;
 }
 

@@ -130,6 +130,13 @@ for streams in all thread; do
 	for mode in fixed safe fast; do
 		same $mode 1MiB "$programs/copies" $streams
 	done
+	export FAKECUDA_UNEXPORTED=1
+	timeout 30 "$programs/copies" $streams asked >plain ||
+		fail "copies fail by themselves" plain
+	for mode in fixed safe fast; do
+		same $mode 1MiB "$programs/copies" $streams asked
+	done
+	unset FAKECUDA_UNEXPORTED
 done
 echo "ok - copies and fills find their memory"
 
