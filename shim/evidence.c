@@ -205,3 +205,11 @@ void evidence_forget(cu_ptr base)
 	}
 	pthread_mutex_unlock(&evidence.lock);
 }
+
+void evidence_forget_all(void)
+{
+	pthread_mutex_lock(&evidence.lock);
+	atomic_store(&evidence.nr, 0);
+	atomic_store(&evidence.elsewhere, false);
+	pthread_mutex_unlock(&evidence.lock);
+}

@@ -57,7 +57,8 @@ bool evidence_of(cu_ptr base);
 /* Whether memory that is none of weir's was, variables of modules say, or a texture or the like. */
 bool evidence_elsewhere(void);
 
-/* The range was freed. */
+/* The range was freed; all were, and whatever held addresses of them leads nowhere. */
 void evidence_forget(cu_ptr base);
+void evidence_forget_all(void);
 
 #endif

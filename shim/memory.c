@@ -552,15 +552,19 @@ void memory_reset(cu_device device)
 	if (atomic_load(&memory.device) != device)
 		return;
 	launches_forget_kernels();
+	/* What is queued may use what has no bracket. An error is about to be reset. */
+	(void)streams_sync(device);
 	pthread_mutex_lock(&memory.lock);
 	count_peaks();
 	atomic_store(&memory.device, -1);
+	memory.use.used = 0;
+	/* Before its streams: a bracket may be open that could not end, and is ended now. */
+	weir_space_destroy(memory.space);
+	memory.space = NULL;
 	streams_fini(&memory.streams);
 	bins_fini(&memory.bins);
 	infer_destroy(memory.infer);
-	memory.use.used = 0;
-	weir_space_destroy(memory.space);
-	memory.space = NULL;
+	evidence_forget_all();
 	weir_machine_close(memory.machine);
 	memory.machine = NULL;
 	pthread_mutex_unlock(&memory.lock);

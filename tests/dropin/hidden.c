@@ -328,19 +328,27 @@ static void reset(void)
 	reuse(own, primary_reset);
 }
 
-/* For a while events cannot be recorded, which the program does not use. The driver without a GPU
- * has a function for that, which under weir is found by the driver's own path alone. */
-static void no_events(void)
+/* ------------------------------------------------------------------ calls that fail */
+
+/* From so many calls on events cannot be recorded; result 0: they can again. The driver without a
+ * GPU has a function for that, which under weir is found by the driver's own path alone. */
+static void fail_events(uint64_t skip, int result)
 {
 	bool (*fail)(const char *symbol, uint64_t skip, int result);
 	const char *path = getenv("WEIR_RUN_DRIVER");
 	void *driver = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-	CUstream stream = stream_make();
-	uint64_t nr = WORDS;
 
 	*(void **)&fail = driver ? dlsym(driver, "fakecuda_fail_symbol") : NULL;
 	if (!fail)
 		exit(1);
+	(void)fail("cuEventRecord", skip, result);
+}
+
+/* For a while events cannot be recorded, which the program does not use. */
+static void no_events(void)
+{
+	CUstream stream = stream_make();
+	uint64_t nr = WORDS;
 
 	for (unsigned skip = 0; skip < 4; skip++) {
 		unsigned n = ARRAYS - 1 - skip;
@@ -350,15 +358,39 @@ static void no_events(void)
 		fill(n, 30 + skip, stream);
 		OK(cu.cuStreamSynchronize(stream));
 		/* The launch may be refused, or be noted too late by weir. */
-		(void)fail("cuEventRecord", skip, 304);
+		fail_events(skip, 304);
 		(void)cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream,
 					(void *[]){&addr, &nr, &value}, NULL);
-		(void)fail("cuEventRecord", 0, 0);
+		fail_events(0, 0);
 		fill(n, 7, stream);
 		LAUNCH("add", stream, &addr, &addr, &addr, &nr);
 		OK(cu.cuStreamSynchronize(stream));
 		show("added", addr, 1);
 		use_all(skip, stream);
+	}
+}
+
+/* The GPU is reset where what weir noted of launches has not ended, since events could not be
+ * recorded behind them; the program begins anew. */
+static void reset_open(void)
+{
+	for (unsigned skip = 0; skip < 3; skip++) {
+		CUstream stream = stream_make();
+		CUdeviceptr addr = array[skip];
+		uint64_t nr = WORDS, value = skip;
+
+		fail_events(skip, 304);
+		(void)cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream,
+					(void *[]){&addr, &nr, &value}, NULL);
+		if (skip % 2)
+			fail_events(0, 0);
+		OK(cuDevicePrimaryCtxReset_v2(0));
+		fail_events(0, 0);
+		OK(cu.cuModuleLoadData(&module, ARRAYS_IMAGE));
+		OK(cu.cuMemAlloc(&out, ARRAYS * sizeof(uint32_t)));
+		for (unsigned n = 0; n < ARRAYS; n++)
+			OK(cu.cuMemAlloc(&array[n], BYTES));
+		use_all(skip + 2, NULL);
 	}
 }
 
@@ -404,6 +436,7 @@ int main(int argc, char **argv)
 						   {"waiting-thread", waiting_thread},
 						   {"other-context", other_context},
 						   {"no-events", no_events},
+						   {"reset-open", reset_open},
 						   {"full", full},
 						   {"reused", reused},
 						   {"released", released},

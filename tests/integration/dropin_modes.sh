@@ -79,7 +79,8 @@ fi
 echo "ok - programs compute the same in all modes"
 
 # Kernels that use what their launches do not name, with three times the budget.
-for name in copied copied-async copied-unified copied-on variable list side other-context no-events; do
+for name in copied copied-async copied-unified copied-on variable list side other-context no-events \
+	reset-open; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	for mode in fixed safe fast; do
 		same $mode 1MiB "$programs/hidden" $name
