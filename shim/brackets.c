@@ -73,17 +73,6 @@ static struct stream_turn *find_turn(const struct weir_stream *stream)
 	return turn;
 }
 
-/* What the driver would say of an operation on the stream. */
-static cu_result as_result(int err, cu_stream stream)
-{
-	const cu_result said = streams_query(stream);
-
-	/* A fault of an earlier kernel is why nothing can be made ready. */
-	if (said && said != CU_NOT_READY)
-		return summary_note_result(said);
-	return err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
-}
-
 /* One that cannot end now is ended by the next bracket; until then what it names stays. */
 static void end(const struct bracket *bracket)
 {
@@ -136,10 +125,9 @@ static int begin_in_space(const struct bracket *bracket, const struct bracket_us
 
 static int begin(struct bracket *bracket, struct bracket_uses *uses)
 {
-	int mode = CU_CAPTURE_MODE_RELAXED, err;
+	int mode, err;
 
-	/* Another thread's capture would be spoilt by what the space asks of the driver. */
-	if (real.cuThreadExchangeStreamCaptureMode && real.cuThreadExchangeStreamCaptureMode(&mode))
+	if (!hook_relax(&mode))
 		return -EIO;
 	err = begin_in_space(bracket, uses);
 	/* One may be open that could not end, see end(). */
@@ -156,8 +144,7 @@ static int begin(struct bracket *bracket, struct bracket_uses *uses)
 		if (err)
 			end(bracket);
 	}
-	if (real.cuThreadExchangeStreamCaptureMode)
-		(void)real.cuThreadExchangeStreamCaptureMode(&mode);
+	hook_unrelax(mode);
 	return err;
 }
 
@@ -197,7 +184,7 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket
 	if (err) {
 		bracket->stream = NULL;
 		brackets_note_missed();
-		return moves ? as_result(err, stream) : CU_SUCCESS;
+		return moves ? streams_result(err, stream) : CU_SUCCESS;
 	}
 	atomic_fetch_add(&brackets.nr, 1);
 	atomic_fetch_add(&brackets.nr_uses, uses->nr);

@@ -146,18 +146,16 @@ bool evidence_becomes_idle(cu_stream stream)
 	return true;
 }
 
-/* Without spoiling a capture that another thread makes. */
 static bool read_out(cu_stream stream, cu_ptr base, uint64_t bytes, void *at)
 {
-	int mode = CU_CAPTURE_MODE_RELAXED;
 	bool read;
+	int mode;
 
-	if (!real.cuThreadExchangeStreamCaptureMode ||
-	    real.cuThreadExchangeStreamCaptureMode(&mode))
+	if (!hook_relax(&mode))
 		return false;
 	read = !real.cuMemcpyDtoHAsync_v2(at, base, bytes, stream) &&
 	       !real.cuStreamSynchronize(stream);
-	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
+	hook_unrelax(mode);
 	return read;
 }
 

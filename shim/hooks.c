@@ -167,6 +167,18 @@ void hook_leave(void)
 	depth--;
 }
 
+bool hook_relax(int *mode)
+{
+	*mode = CU_CAPTURE_MODE_RELAXED;
+	return real.cuThreadExchangeStreamCaptureMode &&
+	       !real.cuThreadExchangeStreamCaptureMode(mode);
+}
+
+void hook_unrelax(int mode)
+{
+	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 /* ------------------------------------------------------------------ look-ups */
 
 /* Whether the driver has a later function of the name than the hook: "_v3" where it is "_v2". Then

@@ -274,6 +274,14 @@ void *hooks_find(const char *symbol);
 bool hook_enter(void);
 void hook_leave(void);
 
+/*
+ * Around calls that weir makes of itself and that would spoil a capture of another thread's, as
+ * questions and allocations do. @return false: the driver does not let it, and nothing is to follow;
+ * else hook_unrelax() is, with the mode as it was written.
+ */
+bool hook_relax(int *mode);
+void hook_unrelax(int mode);
+
 /* What cuInit() has done: from here on calls are looked at. */
 void hooks_start(void);
 

@@ -414,18 +414,6 @@ bool memory_stream_ends(cu_stream stream)
 
 /* ------------------------------------------------------------------ allocating */
 
-/* @return the driver's result for an error of the space's. */
-static cu_result as_result(int err)
-{
-	cu_result said;
-
-	if (!err || err == -ENOMEM)
-		return err ? CU_OUT_OF_MEMORY : CU_SUCCESS;
-	/* A fault of a kernel, which the program has not been told of. */
-	said = streams_query(CU_STREAM_LEGACY);
-	return said && said != CU_NOT_READY ? summary_note_result(said) : CU_OPERATING_SYSTEM;
-}
-
 static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stream)
 {
 	/* What no machine has is more than the space takes for a size. */
@@ -447,7 +435,7 @@ static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stre
 		if (!err)
 			(void)weir_free(memory.space, at, stream);
 		summary_note_refused(bytes);
-		return as_result(err ? err : -ENOMEM);
+		return streams_result(err ? err : -ENOMEM, CU_STREAM_LEGACY);
 	}
 	*addr = (uintptr_t)at;
 	summary_note_taken();
@@ -501,7 +489,8 @@ cu_result memory_free(cu_ptr addr)
 	pthread_mutex_unlock(&memory.lock);
 	if (!bytes)
 		return CU_INVALID_VALUE;
-	return as_result(weir_free(memory.space, (void *)(uintptr_t)addr, NULL));
+	return streams_result(weir_free(memory.space, (void *)(uintptr_t)addr, NULL),
+			      CU_STREAM_LEGACY);
 }
 
 bool memory_stays(uint64_t bytes)
@@ -544,7 +533,8 @@ cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
 		return CU_INVALID_VALUE;
 	if (is_kept)
 		return CU_SUCCESS;
-	return as_result(weir_free(memory.space, (void *)(uintptr_t)addr, behind));
+	return streams_result(weir_free(memory.space, (void *)(uintptr_t)addr, behind),
+			      CU_STREAM_LEGACY);
 }
 
 void memory_reset(cu_device device)

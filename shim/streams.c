@@ -2,8 +2,10 @@
 /* A table of streams, searched from its begin: programs have few of them. See streams.h. */
 #include "shim/streams.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "shim/summary.h"
 #include "src/base/util.h"
 #include "weir/weir.h"
 
@@ -34,18 +36,35 @@ bool streams_is_queue(cu_stream native)
 	return !real.cuStreamIsCapturing(native, &status) && status == CU_CAPTURE_NONE;
 }
 
-/* To ask would spoil another thread's capture, unless this one's mode is relaxed. */
 cu_result streams_query(cu_stream native)
 {
-	int mode = CU_CAPTURE_MODE_RELAXED;
 	cu_result result;
+	int mode;
 
-	if (!real.cuStreamQuery || !real.cuThreadExchangeStreamCaptureMode ||
-	    real.cuThreadExchangeStreamCaptureMode(&mode))
+	if (!real.cuStreamQuery || !hook_relax(&mode))
 		return CU_SUCCESS;
 	result = real.cuStreamQuery(native);
-	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
+	hook_unrelax(mode);
 	return result;
+}
+
+/* What is said of captures is no fault of a kernel. */
+static bool is_fault(cu_result said)
+{
+	return said && said != CU_NOT_READY &&
+	       (said < CU_CAPTURE_UNSUPPORTED || said > CU_CAPTURE_WRONG_THREAD);
+}
+
+cu_result streams_result(int err, cu_stream native)
+{
+	cu_result said;
+
+	if (!err)
+		return CU_SUCCESS;
+	said = streams_query(native);
+	if (is_fault(said))
+		return summary_note_result(said);
+	return err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
 }
 
 /* Whether work of a stream is not done. */

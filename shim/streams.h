@@ -42,6 +42,11 @@ bool streams_is_queue(cu_stream native);
  * or the error of its context. Takes no lock. */
 cu_result streams_query(cu_stream native);
 
+/* What the driver would say where the space returned err, of work on a stream: a fault of an earlier
+ * kernel, which is why then and which the program may not know of, or what err is called. Takes no
+ * lock. */
+cu_result streams_result(int err, cu_stream native);
+
 /* Wait for the work of all streams of the current context, and where that is another one, of the
  * device's primary context. Takes no lock, and none is to be held: it waits for the device.
  * @return the driver's result */
