@@ -138,7 +138,6 @@ static int begin(struct bracket *bracket, struct bracket_uses *uses)
 		keep_live(uses);
 		err = begin_in_space(bracket, uses);
 	}
-	bracket->nr = nr;
 	if (!err) {
 		err = make_ready(bracket);
 		if (err)

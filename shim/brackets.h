@@ -21,7 +21,6 @@ struct weir_use;
 struct bracket {
 	struct weir_stream *stream; /* NULL: no bracket is open */
 	struct stream_turn *turn;   /* the stream is the caller's */
-	uint32_t nr;		    /* of the uses that it was given: the first ones, all live */
 	/* Where stream is one of weir's own, in the place of the operation's: */
 	struct weir_stream *of; /* the operation's, ordered with it by events; NULL: none */
 	cu_stream waits;	/* the operation's, which the end waits for; NULL: for none */

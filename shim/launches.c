@@ -276,17 +276,15 @@ static bool is_looked_at(struct kernel *kernel, cu_stream stream, struct scratch
 /* Look at small ranges that a launch names, in its bracket. If they hold addresses, which only its
  * kernel can tell from numbers, that kernel may use any range, for good: then the bracket is one
  * for that. @return what the launch is to end with */
-static cu_result look(struct launch *l, cu_stream stream, struct scratch *scratch)
+static cu_result look(struct launch *l, cu_stream stream, struct bracket_uses *uses, void *scratch)
 {
 	enum evidence_seen seen = EVIDENCE_NONE;
-	const uint32_t nr = l->bracket.nr;
 
-	for (uint32_t u = 0; l->bracket.stream && u < nr && seen == EVIDENCE_NONE; u++) {
-		const struct weir_use *use = &scratch->use[u];
+	for (uint32_t u = 0; l->bracket.stream && u < uses->nr && seen == EVIDENCE_NONE; u++) {
+		const struct weir_use *use = &uses->use[u];
 
 		if (is_small(use->bytes))
-			seen = evidence_look(stream, (uintptr_t)use->addr, use->bytes,
-					     scratch->seen);
+			seen = evidence_look(stream, (uintptr_t)use->addr, use->bytes, scratch);
 	}
 	if (seen == EVIDENCE_NONE)
 		return CU_SUCCESS;
@@ -294,7 +292,8 @@ static cu_result look(struct launch *l, cu_stream stream, struct scratch *scratc
 		atomic_store(&l->kernel->any, HOLDS_ADDRESSES);
 	note_any(l->kernel, seen == EVIDENCE_FOUND ? HOLDS_ADDRESSES : NOT_IN_TIME);
 	bracket_close(&l->bracket, l->kernel->name);
-	return bracket_open(&l->bracket, stream, scratch->use, nr, true);
+	uses->any = true;
+	return bracket_open(&l->bracket, stream, uses);
 }
 
 /* Whether a launch may use more than it names, and why; NULL: nothing says so. */
@@ -371,7 +370,7 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 					     .launched = hash_mix(0, (uintptr_t)l->kernel) | 1};
 	uses.any = why != NULL;
 	result = bracket_open(&l->bracket, stream, &uses);
-	return result || !looks ? result : look(l, stream, scratch);
+	return result || !looks ? result : look(l, stream, &uses, scratch->seen);
 }
 
 void launch_end(struct launch *l)
