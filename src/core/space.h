@@ -304,6 +304,9 @@ struct weir_space {
 	/* Brackets are made of guesses, and streams are the program's to order: so allocations and
 	 * frees are in the order of the streams that they name, as in a fixed space. */
 	bool guessed;
+	/* While it is fixed: what the devices' own memories have no room for is refused (-ENOSPC),
+	 * and does not lie elsewhere. */
+	bool own_only;
 	enum weir_space_mode mode;
 	struct pmm pmm[PLACES_MAX]; /* by place */
 	struct path *path;	    /* space_path() */

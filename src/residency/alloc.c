@@ -37,6 +37,20 @@ static void trim_pool(struct weir_space *space)
 		range_destroy(space, oldest);
 }
 
+/* Whether the devices' own memories have room for so many blocks, or will have when freed ranges are
+ * idle. */
+static bool own_has_room(const struct weir_space *space, uint32_t nr_blocks)
+{
+	uint64_t nr = 0;
+
+	for (uint32_t own = 0; own < space->nr_devices; own++) {
+		nr += pmm_nr_available(&space->pmm[own]);
+		for (const struct range *range = space->pooled; range; range = range->next_pooled)
+			nr += range_nr_settled(range, (place_t)own);
+	}
+	return nr >= nr_blocks;
+}
+
 /* A range for a new allocation: a freed one, or a new one. slot: where it is used first; NULL:
  * nobody said. */
 static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct stream_slot *slot,
@@ -48,6 +62,8 @@ static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct
 	while (!space_has_room(space, nr_blocks))
 		if (!space_ask_owners(space, nr_blocks))
 			return -ENOMEM;
+	if (space->own_only && !own_has_room(space, nr_blocks))
+		return -ENOSPC;
 	*out = range_pool_get(space, nr_blocks, slot, schedule_expected_level(p, nr_blocks));
 	if (*out) {
 		space->stats.nr_pool_hits++;

@@ -404,20 +404,32 @@ static int range_set_mode(struct weir_space *space, struct range *range, enum we
 }
 
 /*
+ * Whether brackets may be open and under way while the mode changes. Where they are guesses, what was
+ * launched in a fixed space was in one, or is done: so what they name stays, as ever. The program
+ * may have queued work that waits for what it does next, so nobody waits here.
+ */
+static bool moves_at_once(const struct weir_space *space, enum weir_space_mode mode)
+{
+	return space->guessed && mode == WEIR_PLANNED;
+}
+
+/*
  * Make the space fit for the mode, and say that it is in it: before the first range is looked at
  * where nothing may move from then on, or after the last.
  */
 static int change_mode(struct weir_space *space, enum weir_space_mode mode)
 {
-	int err;
+	int err = 0;
 
 	if (mode == WEIR_FIXED) {
 		space->mode = mode;
 		space->residency->recording = false;
 		advice_cancel(space);
 	}
-	quiesce(space);
-	err = take_error(space);
+	if (!moves_at_once(space, mode)) {
+		quiesce(space);
+		err = take_error(space);
+	}
 	for (uint32_t r = 0; !err && r < space->nr_ranges; r++)
 		err = range_set_mode(space, space->range[r], mode);
 	if (!err)
@@ -445,7 +457,7 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 	/* Nobody else begins a bracket or allocates while this waits; others may free. */
 	space_placing_begin(space);
 	old = space->mode;
-	err = space->nr_open ? -WEIR_ECONTRACT : 0;
+	err = space->nr_open && !moves_at_once(space, mode) ? -WEIR_ECONTRACT : 0;
 	if (!err && mode == WEIR_FIXED && has_replicated(space))
 		err = -EBUSY;
 	if (err || old == mode)

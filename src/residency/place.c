@@ -464,6 +464,14 @@ int place_map_ahead(struct weir_space *space)
 	return 0;
 }
 
+/* What freed ranges give of a device's own memory when they are idle; -ENOSPC: none does in time. */
+static int settle_on_freed(const struct weir_space *space, place_t own, struct settle *settle)
+{
+	const bracket_seq_t first = space->impatient ? 0 : room_first_pooled_use(space, own);
+
+	return first && settle_on_seq(space, first, settle) ? SETTLE_WAIT : -ENOSPC;
+}
+
 /* A chunk for a block, one of nr, wherever there is one. */
 static int back_room(struct weir_space *space, const struct range *range, uint32_t i, uint32_t nr,
 		     struct settle *settle, struct chunk **out)
@@ -474,6 +482,8 @@ static int back_room(struct weir_space *space, const struct range *range, uint32
 	*out = room_try(space, own);
 	if (!*out && settle_on_others(space, own, nr, settle))
 		return SETTLE_WAIT;
+	if (!*out && space->own_only)
+		return settle_on_freed(space, own, settle);
 	if (!*out)
 		*out = room_below(space, range, i, own);
 	if (*out)
