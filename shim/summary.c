@@ -137,8 +137,8 @@ static void write_json(const char *path, const struct memory_account *a,
 			      ",\n \"allocations\": %" PRIu64 ", \"allocations_reused\": %" PRIu64
 			      ", \"allocations_refused\": %" PRIu64
 			      ", \"allocations_of_the_driver\": %" PRIu64
-			      ", \"lost_bytes\": %" PRIu64 ",\n \"launches_recorded\": %" PRIu64
-			      ", \"launches_not_recorded\": %" PRIu64 ", \"ranges_named\": %" PRIu64
+			      ", \"lost_bytes\": %" PRIu64 ",\n \"brackets\": %" PRIu64
+			      ", \"brackets_missed\": %" PRIu64 ", \"ranges_named\": %" PRIu64
 			      ", \"infer_ns\": %" PRIu64
 			      ",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
 			      ", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64

@@ -99,8 +99,8 @@ s = json.load(open("stats.json"))
 assert s["gpu"] == 0 and s["gpu_budget_bytes"] == 60 << 20, s
 assert s["allocated_peak_bytes"] >= 20 * 65536 and s["host_peak_bytes"] == 0, s
 assert s["allocations"] > 20 and s["allocations_refused"] == 0, s
-assert s["launches_recorded"] > 500 and s["launches_not_recorded"] == 0, s
-assert s["ranges_named"] >= s["launches_recorded"], s
+assert s["brackets"] > 500 and s["brackets_missed"] == 0, s
+assert s["ranges_named"] >= s["brackets"], s
 END
 "$WEIR" trace info run.trace >out || fail "the trace cannot be read" out
 has out '^recording +ended as it should$' '^brackets +[0-9]{3,}$' '^marks +[0-9]{2}$' \
