@@ -34,6 +34,19 @@ bool capture_forbids(void)
 	return forbids;
 }
 
+bool captures_spoil_of(int context)
+{
+	bool any = false;
+
+	for (int i = 0; i < STREAMS_MAX; i++) {
+		struct stream *stream = fake.slot[i];
+
+		if (stream && stream->capturing && stream->context == context)
+			any = stream->spoiled = true;
+	}
+	return any;
+}
+
 void captures_spoil(void)
 {
 	for (int i = 0; i < STREAMS_MAX; i++)

@@ -317,6 +317,8 @@ static cu_result context_sync(cu_context handle)
 	result = context_asked(handle, &context, &error);
 	if (result || error)
 		return result ? result : error;
+	if (captures_spoil_of(context))
+		return CU_CAPTURE_UNSUPPORTED;
 	streams_wait(context);
 	return fake.context[context].error;
 }

@@ -376,6 +376,9 @@ extern _Thread_local bool stream_zero_is_own;
 bool capture_forbids(void);
 void captures_spoil(void);
 
+/* The same of streams of one context, which somebody waits for. @return whether there are any */
+bool captures_spoil_of(int context);
+
 /* Work that is captured is the graph's, and not queued. */
 void graph_add(struct graph *graph, struct op *op);
 void graph_free(struct graph *graph);

@@ -116,6 +116,11 @@ static void test_wrong(void **state)
 	assert_int_equal(cu.stream_wait(stream, event, 0), ISOLATION);
 	assert_int_equal(more.capture_end(stream, &graph), INVALIDATED);
 	assert_null(graph);
+	/* Who waits for the context spoils it, whatever its mode. */
+	ok(more.capture_begin(stream, RELAXED));
+	assert_int_equal(cu.context_sync(), CU_CAPTURE_UNSUPPORTED);
+	assert_int_equal(more.capture_end(stream, &graph), INVALIDATED);
+	ok(cu.context_sync());
 	ok(more.capture_begin(stream, RELAXED));
 	ok(more.capture_end(stream, &graph));
 	assert_int_equal(more.graph_instantiate(&exec, graph, 1), CU_INVALID_VALUE);
