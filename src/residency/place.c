@@ -472,6 +472,13 @@ static int settle_on_freed(const struct weir_space *space, place_t own, struct s
 	return first && settle_on_seq(space, first, settle) ? SETTLE_WAIT : -ENOSPC;
 }
 
+/* Whether others go for a block that is backed at once. An arena never moves, and programs that know
+ * nothing of weir use what is small most often: it is not to be in place for good. */
+static bool is_worth_room(const struct weir_space *space, const struct range *range)
+{
+	return space->guessed && space->mode == WEIR_PLANNED && range->arena && !space->impatient;
+}
+
 /* A chunk for a block, one of nr, wherever there is one. */
 static int back_room(struct weir_space *space, const struct range *range, uint32_t i, uint32_t nr,
 		     struct settle *settle, struct chunk **out)
@@ -484,6 +491,8 @@ static int back_room(struct weir_space *space, const struct range *range, uint32
 		return SETTLE_WAIT;
 	if (!*out && space->own_only)
 		return settle_on_freed(space, own, settle);
+	if (!*out && is_worth_room(space, range) && room_make(space, own, 1, settle, out))
+		return SETTLE_WAIT;
 	if (!*out)
 		*out = room_below(space, range, i, own);
 	if (*out)

@@ -179,6 +179,65 @@ static void test_back_to_fixed(void **state)
 	test_space_close(&t);
 }
 
+/* ------------------------------------------------------------------ what is small */
+
+/* A planned space whose device is full of x, and a bracket that uses all of it for long. */
+static fence_t fill_device(struct test_space *t, uint8_t **x)
+{
+	fence_t done;
+
+	open_space(t);
+	t->space->own_only = false;
+	assert_int_equal(weir_space_set_mode(t->space, WEIR_PLANNED), 0);
+	*x = do_alloc(t, GPU_BLOCKS * BLOCK, 0);
+	do_fill(t, 0, *x, GPU_BLOCKS * BLOCK, 1);
+	do_begin(t, 0, *x, GPU_BLOCKS * BLOCK, WEIR_READ);
+	assert_int_equal(do_spin_try(t, 0, *x, GPU_BLOCKS * BLOCK), 0);
+	done = get_fence(t, 0);
+	do_end(t, 0);
+	return done;
+}
+
+/* Others go for it, when they may. */
+static void test_small_has_room(void **state)
+{
+	uint8_t *x, *small, *next;
+	struct test_space t;
+	fence_t done;
+
+	(void)state;
+	done = fill_device(&t, &x);
+	small = do_alloc(&t, BLOCK / 2, 1);
+	assert_true(is_reached(&t, done));
+	assert_int_equal(get_block_state(&t, small), BLOCK_HBM);
+	next = do_alloc(&t, BLOCK / 2, 1); /* of the same block */
+	assert_int_equal(get_block_state(&t, next), BLOCK_HBM);
+	do_sync(&t);
+	assert_int_equal(get_out(&t), 1);
+	do_expect(&t, 0, x, GPU_BLOCKS * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* Nobody waits for ever for that, since work may wait for what the program does next. */
+static void test_small_is_patient(void **state)
+{
+	uint8_t *x, *small;
+	struct test_space t;
+	fence_t done;
+
+	(void)state;
+	done = fill_device(&t, &x);
+	t.space->patience_ns = PATIENCE_NS;
+	small = do_alloc(&t, BLOCK / 2, 1);
+	assert_false(is_reached(&t, done));
+	assert_int_equal(get_block_state(&t, small), BLOCK_HOST);
+	do_sync(&t);
+	do_expect(&t, 0, x, GPU_BLOCKS * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +246,8 @@ int main(void)
 		cmocka_unit_test(test_own_only_is_patient),
 		cmocka_unit_test(test_moves_at_once),
 		cmocka_unit_test(test_back_to_fixed),
+		cmocka_unit_test(test_small_has_room),
+		cmocka_unit_test(test_small_is_patient),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
