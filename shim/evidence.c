@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
+#include "shim/infer.h"
 #include "shim/memory.h"
 #include "shim/settings.h"
 #include "shim/streams.h"
@@ -23,15 +23,20 @@ static struct {
 	atomic_bool elsewhere;
 } evidence = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Whether an address of a range stands there, where launches are searched for them, too; of any
- * range, or of that which begins at base. */
+/* Whether an address of a range stands there, where launches are searched for them, too. */
+static bool holds_any_address(const void *at, uint64_t bytes)
+{
+	return memory_infer() && infer_range_any(memory_infer(), at, bytes);
+}
+
+/* Whether an address in the range stands there that begins at base. */
 static bool holds_address(const unsigned char *at, uint64_t bytes, cu_ptr base)
 {
 	for (uint64_t i = 0; i + sizeof(cu_ptr) <= bytes; i += sizeof(uint32_t)) {
 		cu_ptr value, found;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (value && memory_find(value, &found, NULL) && (!base || found == base))
+		if (value && memory_find(value, &found, NULL) && found == base)
 			return true;
 	}
 	return false;
@@ -76,7 +81,7 @@ void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes)
 	cu_ptr base;
 
 	if (settings_get()->mode != SETTINGS_FAST || !src || bytes > EVIDENCE_BYTES_MAX ||
-	    !holds_address(src, bytes, 0))
+	    !holds_any_address(src, bytes))
 		return;
 	if (memory_find(dst, &base, NULL))
 		note_range(base);
@@ -165,7 +170,7 @@ enum evidence_seen evidence_look(cu_stream stream, cu_ptr base, uint64_t bytes, 
 		return EVIDENCE_FOUND;
 	if (!read_out(stream, base, bytes, at))
 		return EVIDENCE_UNKNOWN;
-	if (!holds_address(at, bytes, 0))
+	if (!holds_any_address(at, bytes))
 		return EVIDENCE_NONE;
 	note_range(base);
 	return EVIDENCE_FOUND;

@@ -412,6 +412,30 @@ int infer_range_find(struct infer *infer, uint64_t addr, struct range_live *rang
 	return found ? 0 : -ENOENT;
 }
 
+/* Values beyond all live addresses, which most are, cost next to nothing. */
+static bool any_locked(const struct infer *infer, const unsigned char *buffer, uint64_t bytes)
+{
+	uint64_t lowest, highest, value;
+
+	ranges_bounds(&infer->ranges, &lowest, &highest);
+	for (uint64_t at = 0; at + VALUE_BYTES <= bytes; at += PLACE_BYTES) {
+		memcpy(&value, buffer + at, sizeof(value));
+		if (value - lowest <= highest - lowest && ranges_find(&infer->ranges, value))
+			return true;
+	}
+	return false;
+}
+
+bool infer_range_any(struct infer *infer, const void *buffer, uint64_t bytes)
+{
+	bool any;
+
+	pthread_rwlock_rdlock(&infer->lock);
+	any = any_locked(infer, buffer, bytes);
+	pthread_rwlock_unlock(&infer->lock);
+	return any;
+}
+
 static int launch_locked(struct infer *infer, const struct infer_launch *launch,
 			 struct infer_uses *uses)
 {

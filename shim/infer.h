@@ -99,6 +99,9 @@ int infer_range_del(struct infer *infer, uint64_t addr, struct range_live *range
 /* ranges_find(), with a copy. @return 0 or -ENOENT */
 int infer_range_find(struct infer *infer, uint64_t addr, struct range_live *range);
 
+/* Whether an address in a live range stands in a buffer, at any multiple of 4 bytes. */
+bool infer_range_any(struct infer *infer, const void *buffer, uint64_t bytes);
+
 /**
  * Declare a kernel, so that its launches can be searched.
  *

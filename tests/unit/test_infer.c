@@ -346,6 +346,36 @@ static void test_many_kernels(void **state)
 	}
 }
 
+/* An address in a range, at any multiple of 4 bytes of a buffer, and nothing else. */
+static void test_range_any(void **state)
+{
+	uint32_t word[8] = {0};
+	uint64_t value;
+
+	(void)state;
+	assert_false(infer_range_any(infer, word, sizeof(word)));
+	add(BASE, BYTES);
+	add(BASE + 4 * BYTES, BYTES);
+	assert_false(infer_range_any(infer, word, sizeof(word)));
+	for (uint32_t at = 0; at < 8; at++) {
+		const uint64_t address[] = {BASE - 1, BASE, BASE + BYTES - 1, BASE + BYTES,
+					    BASE + 2 * BYTES, BASE + 5 * BYTES - 1,
+					    BASE + 5 * BYTES};
+
+		for (uint32_t a = 0; a < 7; a++) {
+			const bool in = a == 1 || a == 2 || a == 5;
+
+			value = address[a];
+			memset(word, 0xa5, sizeof(word));
+			memcpy(word + MIN(at, 6u), &value, sizeof(value));
+			assert_int_equal(infer_range_any(infer, word, sizeof(word)), in);
+			/* A part of it is no address. */
+			assert_false(infer_range_any(infer, word, 4 * MIN(at, 6u) + 7));
+			assert_false(infer_range_any(infer, word, 4));
+		}
+	}
+}
+
 static void test_wrong_ranges(void **state)
 {
 	struct range_live range = {.id = 77};
@@ -476,6 +506,7 @@ int main(void)
 		TEST(test_place_hash_stays),
 		TEST(test_range_comes_back),
 		TEST(test_many_kernels),
+		TEST(test_range_any),
 		TEST(test_wrong_ranges),
 		TEST(test_wrong_launches),
 		TEST(test_threads),
