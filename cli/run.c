@@ -41,10 +41,11 @@ static const struct option_def table[NR_OPTIONS] = {
 	[GPU] = {"gpu", "N", NULL, NULL,
 		 "the GPU whose memory is managed (default: the first that the program allocates "
 		 "on)"},
-	[MODE] = {"mode", "fixed|safe|fast", NULL, NULL,
+	[MODE] = {"mode", "off|fixed|safe|fast", NULL, NULL,
 		  "fixed: an allocation stays where it was made; safe: what launches name moves to "
 		  "the GPU between them; fast: also while others run, if kernels use nothing but "
-		  "what their launches name (default: fixed)"},
+		  "what their launches name; off: the program is started without weir (default: "
+		  "fixed)"},
 	[BLOCK] = {"block", "S", NULL, NULL,
 		   "what is mapped, and moves, at a time: a multiple of the GPU's granularity "
 		   "(2 MiB), below 4 GiB (default: by mode and budget, 2 to 32 MiB)"},
@@ -125,7 +126,12 @@ static int set_mode(const char *text)
 	for (uint64_t mode = 0; settings_mode_name(mode); mode++)
 		if (!strcmp(text, settings_mode_name(mode)))
 			return set_number(mode, SETTINGS_MODE);
-	return command_complain("run: --mode %s: write fixed, safe or fast", text);
+	return command_complain("run: --mode %s: write off, fixed, safe or fast", text);
+}
+
+static bool is_off(const struct option_value *value)
+{
+	return value[MODE].text && !strcmp(value[MODE].text, "off");
 }
 
 /* A part of a kernel's name, and how many launches of such kernels an epoch has. */
@@ -225,6 +231,21 @@ static int set_environment(const struct option_value *value, const struct run_fi
 	return 0;
 }
 
+/* What the program is told of goes to nobody where it is started without weir. --quiet asks for no
+ * more than what is so. */
+static int check_off(const struct option_value *value)
+{
+	if (getenv(SETTINGS_DRIVER))
+		return command_complain("run: this runs under weir run already, and so would the "
+					"program with --mode off");
+	for (int o = 0; o < NR_OPTIONS; o++)
+		if (value[o].text && o != MODE && o != QUIET)
+			return command_complain("run: --%s has no effect with --mode off, which "
+						"starts the program without weir: leave it out",
+						table[o].name);
+	return 0;
+}
+
 /* Options end at "--". @return the number of arguments before it */
 static int find_command(int argc, char **argv)
 {
@@ -241,6 +262,7 @@ int run_main(int argc, char **argv)
 	const int nr = find_command(--argc, ++argv);
 	char err[512], path[PATH_MAX];
 	struct run_files files;
+	int rc;
 
 	if (options_want_help(nr, argv))
 		return help();
@@ -249,8 +271,12 @@ int run_main(int argc, char **argv)
 	if (nr + 1 >= argc)
 		return command_complain("run: a program is missing: weir run [options] -- PROGRAM "
 					"[ARGUMENTS]");
-	if (run_find_program(argv[nr + 1], path) || run_prepare(&files) ||
-	    set_environment(value, &files))
+	if (is_off(value))
+		rc = check_off(value) || run_find_file(argv[nr + 1], path);
+	else
+		rc = run_find_program(argv[nr + 1], path) || run_prepare(&files) ||
+		     set_environment(value, &files);
+	if (rc)
 		return COMMAND_EXIT_BAD;
 	(void)execv(path, argv + nr + 1);
 	return command_complain("run: %s: %s", path, strerror(errno));

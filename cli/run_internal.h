@@ -6,10 +6,13 @@
 #include <limits.h>
 
 /*
- * The file that a command starts, found as execvp() does, if a library can be preloaded into it.
+ * The file that a command starts, found as execvp() does.
  *
  * @param [out] path  PATH_MAX bytes.
  */
+int run_find_file(const char *command, char *path);
+
+/* The same, if a library can be preloaded into it. */
 int run_find_program(const char *command, char *path);
 
 /* Where what the program needs is. */

@@ -129,15 +129,22 @@ static int check_rights(const char *path)
 	return 0;
 }
 
+int run_find_file(const char *command, char *path)
+{
+	if (strchr(command, '/') ? snprintf(path, PATH_MAX, "%s", command) >= PATH_MAX
+				 : !search(command, path))
+		return command_complain("run: there is no program '%s' in the folders of PATH",
+					command);
+	return 0;
+}
+
 int run_find_program(const char *command, char *path)
 {
 	char at[PATH_MAX];
 	struct head head = {.nr = 0};
 
-	if (strchr(command, '/') ? snprintf(path, PATH_MAX, "%s", command) >= PATH_MAX
-				 : !search(command, path))
-		return command_complain("run: there is no program '%s' in the folders of PATH",
-					command);
+	if (run_find_file(command, path))
+		return COMMAND_EXIT_BAD;
 	(void)snprintf(at, sizeof(at), "%s", path);
 	for (int depth = 0; depth <= SCRIPTS_MAX; depth++) {
 		const char *next;

@@ -173,7 +173,7 @@ refused "no program 'nowhere'" -- nowhere
 refused 'write a size above zero' --gpu-budget 0 -- "$program"
 refused 'write a size above zero' --host-budget none -- "$program"
 refused 'write the number of a GPU' --gpu first -- "$program"
-refused 'write fixed, safe or fast' --mode slow -- "$program"
+refused 'write off, fixed, safe or fast' --mode slow -- "$program"
 refused 'write milliseconds' --hold 0 -- "$program"
 refused 'write a size above zero' --block 0 -- "$program"
 refused 'is for --trace' --mark kernel -- "$program"

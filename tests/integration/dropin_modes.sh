@@ -178,7 +178,7 @@ echo "ok - full budgets are out of memory"
 
 "$WEIR" run --mode quick -- "$programs/program" >out 2>err
 [ $? = 2 ] || fail "--mode quick is not refused" out err
-has err "--mode quick: write fixed, safe or fast"
+has err "--mode quick: write off, fixed, safe or fast"
 [ "$(wc -l <err)" = 1 ] || fail "--mode quick says more than a line" err
 echo "ok - other modes are refused"
 

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir run --mode off`: the program is started as it is. Needs WEIR, BUILD_DIR, SOURCE_DIR,
+# FAKECUDA_DRIVER and CC. Prints a line a test.
+set -u
+
+: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+cd "$dir" || exit 1
+export LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+program=${BUILD_DIR:?is the build folder}/tests/dropin/program
+
+# Nothing of weir is there, and no driver is needed.
+unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF LD_PRELOAD
+# shellcheck disable=SC2016 # the shell that is run expands it
+"$WEIR" run --mode off -- sh -c 'env | sort' >out 2>err || fail "a script fails" out err
+env | sort | grep -v '^_=' >plain
+grep -v '^_=' out | cmp -s plain - || fail "the environment is another one" plain out
+[ ! -s err ] || fail "--mode off says something" err
+LD_LIBRARY_PATH='' "$WEIR" run --mode off --quiet -- sh -c 'exit 7'
+[ $? = 7 ] || fail "the status is not the program's"
+"$program" >plain || fail "the program fails by itself" plain
+"$WEIR" run --mode off -- "$program" >out 2>err || fail "the program fails" out err
+cmp -s plain out || fail "the program differs" plain out
+echo 'int main(void) { return 3; }' >static.c
+if "${CC:?is the compiler}" -static static.c -o static 2>/dev/null; then
+	"$WEIR" run --mode off -- ./static
+	[ $? = 3 ] || fail "a static program cannot be started"
+fi
+echo "ok - the program is as it is"
+
+# refused PATTERN OPTIONS...: status 2 and one line.
+refused()
+{
+	pattern=$1
+	shift
+	"$WEIR" run "$@" >out 2>err
+	[ $? = 2 ] || fail "run $* is not refused" out err
+	has err "$pattern"
+	[ "$(wc -l <err)" = 1 ] || fail "run $* says more than a line" err
+}
+
+for option in "--gpu-budget 1GB" "--host-budget 1GB" "--gpu 0" "--block 2MiB" \
+	"--hold 5" "--trace t" "--mark kernel" "--stats s" --explain; do
+	# shellcheck disable=SC2086 # words
+	refused "^weir: run: ${option%% *} has no effect with --mode off" --mode off $option -- \
+		"$program"
+done
+refused "no program 'nowhere'" --mode off -- nowhere
+refused 'Permission denied' --mode off -- ./static.c
+WEIR_RUN_DRIVER=x refused 'under weir run already' --mode off -- "$program"
+"$WEIR" run --help | grep -q 'off|fixed|safe|fast' || fail "--help does not tell of --mode off"
+echo "ok - what has no effect is refused"
