@@ -21,6 +21,7 @@ enum {
 	HOST_BUDGET,
 	GPU,
 	MODE,
+	WHEN,
 	BLOCK,
 	HOLD,
 	TRACE,
@@ -46,6 +47,11 @@ static const struct option_def table[NR_OPTIONS] = {
 		  "the GPU between them; fast: also while others run, if kernels use nothing but "
 		  "what their launches name; off: the program is started without weir (default: "
 		  "fixed)"},
+	[WHEN] =
+		{"when", "always|oom", NULL, NULL,
+		 "in modes safe and fast, since when launches are looked at and memory moves: from "
+		 "the begin; oom: from the first allocation on that the GPU's budget has no room "
+		 "for (default: always)"},
 	[BLOCK] = {"block", "S", NULL, NULL,
 		   "what is mapped, and moves, at a time: a multiple of the GPU's granularity "
 		   "(2 MiB), below 4 GiB (default: by mode and budget, 2 to 32 MiB)"},
@@ -134,6 +140,26 @@ static bool is_off(const struct option_value *value)
 	return value[MODE].text && !strcmp(value[MODE].text, "off");
 }
 
+static int set_when(const struct option_value *value)
+{
+	const char *text = value[WHEN].text, *mode = value[MODE].text;
+
+	if (!text)
+		return unsetenv(SETTINGS_WHEN);
+	if (strcmp(text, "always") != 0 && strcmp(text, "oom") != 0)
+		return command_complain("run: --when %s: write always or oom", text);
+	if (!mode || !strcmp(mode, settings_mode_name(SETTINGS_FIXED)))
+		return command_complain("run: --when is for --mode safe and fast: in mode fixed "
+					"nothing moves");
+	if (!strcmp(text, "always"))
+		return unsetenv(SETTINGS_WHEN);
+	if (value[TRACE].text)
+		return command_complain(
+			"run: --trace records all launches, and with --when oom the "
+			"first ones are not looked at: leave one of the two out");
+	return setenv(SETTINGS_WHEN, "1", 1);
+}
+
 /* A part of a kernel's name, and how many launches of such kernels an epoch has. */
 static int set_mark(const struct option_value *value)
 {
@@ -214,7 +240,7 @@ static int set_environment(const struct option_value *value, const struct run_fi
 	if (set_size(&value[GPU_BUDGET], "gpu-budget", SETTINGS_GPU_BUDGET) ||
 	    set_size(&value[HOST_BUDGET], "host-budget", SETTINGS_HOST_BUDGET) ||
 	    set_size(&value[BLOCK], "block", SETTINGS_BLOCK) || set_gpu(value[GPU].text) ||
-	    set_mode(value[MODE].text) || set_hold(value[HOLD].text) ||
+	    set_mode(value[MODE].text) || set_when(value) || set_hold(value[HOLD].text) ||
 	    set_file(value[STATS].text, SETTINGS_STATS) ||
 	    set_file(value[TRACE].text, SETTINGS_TRACE) || set_mark(value) ||
 	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||

@@ -114,11 +114,12 @@ static void drop(struct bins *bins, struct bin **at)
 	bins->nr--;
 }
 
-bool bins_drain(struct bins *bins, const void *stream, bool any_stream, struct kept *out)
+bool bins_drain(struct bins *bins, const void *stream, bool any_stream, uint64_t least_bytes,
+		struct kept *out)
 {
 	for (uint32_t s = 0; s < bins->nr_slots; s++)
 		for (struct bin **at = &bins->bin[s], *bin; (bin = *at);) {
-			if (!any_stream && bin->stream != stream) {
+			if ((!any_stream && bin->stream != stream) || bin->bytes < least_bytes) {
 				at = &bin->next;
 				continue;
 			}

@@ -30,9 +30,10 @@ bool bins_put(struct bins *bins, const struct kept *range);
 /* Take one of a stream and size. @return its address, or 0 */
 uint64_t bins_take(struct bins *bins, const void *stream, uint64_t bytes);
 
-/* Take any range of a stream, or with any_stream of whatever stream. @return false: there is no
- * such range */
-bool bins_drain(struct bins *bins, const void *stream, bool any_stream, struct kept *out);
+/* Take any range of at least so many bytes of a stream, or with any_stream of whatever stream.
+ * @return false: there is no such range */
+bool bins_drain(struct bins *bins, const void *stream, bool any_stream, uint64_t least_bytes,
+		struct kept *out);
 
 void bins_fini(struct bins *bins);
 

@@ -35,7 +35,9 @@ static struct {
 
 bool brackets_are_on(void)
 {
-	return settings_get()->trace || settings_moves();
+	const struct settings *settings = settings_get();
+
+	return settings->trace || settings->mode != SETTINGS_FIXED;
 }
 
 void brackets_note_missed(void)

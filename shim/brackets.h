@@ -26,7 +26,8 @@ struct bracket {
 	cu_stream waits;	/* the operation's, which the end waits for; NULL: for none */
 };
 
-/* Whether operations have brackets: blocks may move, or there is a trace. */
+/* Whether operations have brackets: blocks may move, or there is a trace. With --when oom the first
+ * ones have none, see when.h. */
 bool brackets_are_on(void);
 
 /* What a use of bytes is called here. */

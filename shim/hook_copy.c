@@ -10,6 +10,7 @@
 #include "shim/hooks.h"
 #include "shim/memory.h"
 #include "shim/summary.h"
+#include "shim/when.h"
 #include "src/base/util.h"
 #include "weir/weir.h"
 
@@ -20,6 +21,7 @@ struct used {
 	struct weir_use use[USES_MAX];
 	uint32_t nr;
 	bool any;
+	bool passes; /* nobody asks, but for evidence */
 };
 
 /* A part of a range of ours. */
@@ -28,7 +30,7 @@ static void uses(struct used *used, cu_ptr addr, uint64_t bytes)
 	cu_ptr base;
 	uint64_t all;
 
-	if (!bytes || !memory_find(addr, &base, &all))
+	if (used->passes || !bytes || !memory_find(addr, &base, &all))
 		return;
 	if (used->nr == USES_MAX)
 		used->any = true;
@@ -42,7 +44,7 @@ static void uses_all(struct used *used, cu_ptr addr)
 	cu_ptr base;
 	uint64_t all;
 
-	if (memory_find(addr, &base, &all))
+	if (!used->passes && memory_find(addr, &base, &all))
 		uses(used, base, all);
 }
 
@@ -154,21 +156,33 @@ static cu_result leave_with(struct bracket *bracket, const char *name, cu_result
 	return summary_note_result(result);
 }
 
+static cu_result leave_passed(cu_result result)
+{
+	when_passed();
+	hook_leave();
+	return result;
+}
+
 /* One hook: its parameters, the same as arguments, its stream, and what it uses. */
-#define HOOK(symbol, parameters, arguments, stream, what)        \
-	cu_result hook_##symbol parameters                       \
-	{                                                        \
-		struct used used = {.nr = 0};                    \
-		struct bracket bracket;                          \
-		cu_result result;                                \
-                                                                 \
-		if (!brackets_are_on() || !hook_enter())         \
-			return real.symbol arguments;            \
-		what;                                            \
-		if (!open_for(&bracket, stream, &used, &result)) \
-			return result;                           \
-		result = real.symbol arguments;                  \
-		return leave_with(&bracket, #symbol, result);    \
+#define HOOK(symbol, parameters, arguments, stream, what)           \
+	cu_result hook_##symbol parameters                          \
+	{                                                           \
+		struct used used;                                   \
+		struct bracket bracket;                             \
+		cu_result result;                                   \
+                                                                    \
+		if (!brackets_are_on() || !hook_enter())            \
+			return real.symbol arguments;               \
+		used.nr = 0;                                        \
+		used.any = false;                                   \
+		used.passes = when_pass(stream);                    \
+		what;                                               \
+		if (used.passes)                                    \
+			return leave_passed(real.symbol arguments); \
+		if (!open_for(&bracket, stream, &used, &result))    \
+			return result;                              \
+		result = real.symbol arguments;                     \
+		return leave_with(&bracket, #symbol, result);       \
 	}
 
 /* On the default stream, and on one that the call names. */

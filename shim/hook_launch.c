@@ -6,6 +6,7 @@
 #include "shim/launches.h"
 #include "shim/memory.h"
 #include "shim/summary.h"
+#include "shim/when.h"
 
 /* What the third form of parameters is made of: pairs of a tag and a value, up to the end. */
 #define EXTRA_END ((void *)0)
@@ -27,6 +28,7 @@ static struct infer_launch launch_of(cu_function function, void **parameters, vo
 /* A launch that has a bracket, or is to have one. */
 struct hooked {
 	bool entered; /* else it is the driver's alone */
+	bool passes;
 	struct launch launch;
 };
 
@@ -38,7 +40,9 @@ static cu_result begin(struct hooked *h, cu_function function, cu_stream stream,
 	cu_result result;
 
 	h->entered = brackets_are_on() && hook_enter();
-	if (!h->entered)
+	/* Its stream is of the current context. */
+	h->passes = h->entered && when_pass(CU_STREAM_LEGACY);
+	if (!h->entered || h->passes)
 		return CU_SUCCESS;
 	launch = launch_of(function, parameters, extra);
 	result = launch_begin(&h->launch, function, stream, &launch);
@@ -53,6 +57,11 @@ static cu_result end(struct hooked *h, cu_result result)
 {
 	if (!h->entered)
 		return result;
+	if (h->passes) {
+		when_passed();
+		hook_leave();
+		return result;
+	}
 	launch_end(&h->launch);
 	hook_leave();
 	return summary_note_result(result);
@@ -111,7 +120,7 @@ cu_result hook_cuLaunchKernelEx_ptsz LAUNCH_EX
 /* ------------------------------------------------------------------ kernels that go */
 
 /* A process that fork() made unloads modules when it ends, and finds locks as they were. */
-static void forget_kernels(void)
+void hook_forget_kernels(void)
 {
 	if (!brackets_are_on() || !hook_enter())
 		return;
@@ -121,29 +130,17 @@ static void forget_kernels(void)
 
 cu_result hook_cuModuleUnload(cu_module module)
 {
-	forget_kernels();
+	hook_forget_kernels();
 	return real.cuModuleUnload(module);
 }
 
 cu_result hook_cuLibraryUnload(cu_library library)
 {
-	forget_kernels();
+	hook_forget_kernels();
 	return real.cuLibraryUnload(library);
 }
 
 /* Modules go with their context. */
-cu_result hook_cuCtxDestroy(cu_context context)
-{
-	forget_kernels();
-	return real.cuCtxDestroy(context);
-}
-
-cu_result hook_cuCtxDestroy_v2(cu_context context)
-{
-	forget_kernels();
-	return real.cuCtxDestroy_v2(context);
-}
-
 /* A device's primary context goes with its last release: programs make others all the time. weir
  * holds that of the device whose memory it manages. */
 static cu_result context_released(cu_device device, cu_result result)
@@ -154,7 +151,7 @@ static cu_result context_released(cu_device device, cu_result result)
 	if (result == CU_SUCCESS &&
 	    (!real.cuDevicePrimaryCtxGetState ||
 	     real.cuDevicePrimaryCtxGetState(device, &flags, &active) || !active))
-		forget_kernels();
+		hook_forget_kernels();
 	return result;
 }
 
@@ -171,7 +168,7 @@ cu_result hook_cuDevicePrimaryCtxRelease_v2(cu_device device)
 /* What is allocated on the device goes, too, where it is weir's. */
 static void context_resets(cu_device device)
 {
-	forget_kernels();
+	hook_forget_kernels();
 	if (hook_enter()) {
 		memory_reset(device);
 		hook_leave();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program calls to allocate and free; see memory.h for what becomes of it. */
+#include "shim/captures.h"
 #include "shim/hooks.h"
 #include "shim/memory.h"
 #include "shim/summary.h"
@@ -194,6 +195,7 @@ cu_result hook_cuStreamDestroy_v2(cu_stream stream)
 	bool stays = false;
 
 	if (stream && hook_enter()) {
+		captures_stream_ends(stream);
 		stays = memory_stream_ends(stream);
 		hook_leave();
 	}

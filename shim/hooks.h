@@ -18,7 +18,7 @@
 #include "src/backend/cuda/driver.h"
 
 /* More of cuda.h than weir itself calls: results, streams, what a look-up is given. */
-enum { CU_INVALID_HANDLE = 400, CU_NOT_FOUND = 500 };
+enum { CU_INVALID_CONTEXT = 201, CU_INVALID_HANDLE = 400, CU_NOT_FOUND = 500 };
 enum { CU_PROC_PER_THREAD = 2 }; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
 #define CU_STREAM_LEGACY ((cu_stream)(uintptr_t)1)
 #define CU_STREAM_PER_THREAD ((cu_stream)(uintptr_t)2)
@@ -44,6 +44,7 @@ struct cu_launch_config {
 	(const struct cu_launch_config *config, cu_function function, void **parameters, \
 	 void **extra)
 
+typedef struct CUgraph_st *cu_graph;
 typedef struct CUgraphExec_st *cu_graph_exec;
 
 #define FROM_HOST (cu_ptr dst, const void *src, size_t bytes)
@@ -79,6 +80,12 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 #define FLAG(word) (cu_stream stream, cu_ptr addr, word value, unsigned int flags)
 #define FLAGS (cu_stream stream, unsigned int nr, struct cu_stream_op *list, unsigned int flags)
 #define GRAPH (cu_graph_exec graph, cu_stream stream)
+#define CAPTURE (cu_stream stream)
+#define CAPTURE_MODE (cu_stream stream, int mode)
+#define CAPTURE_TO                                                                     \
+	(cu_stream stream, cu_graph graph, const void *dependencies, const void *data, \
+	 size_t nr_dependencies, int mode)
+#define CAPTURE_END (cu_stream stream, cu_graph * graph)
 
 /* A function for the default stream of all threads, and the same one for that of each. */
 #define TWO_HOOKS(X, symbol, suffix, name, since, since_suffix, parameters) \
@@ -154,6 +161,15 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	TWO_HOOKS(X, cuStreamBatchMemOp_v2, _ptsz, "cuStreamBatchMemOp", 11070, 11070, FLAGS)      \
 	TWO_HOOKS(X, cuGraphLaunch, _ptsz, "cuGraphLaunch", 10000, 10000, GRAPH)
 
+/* What begins and ends captures of streams; arguments as for HOOKS. */
+#define CAPTURE_HOOKS(X)                                                                         \
+	TWO_HOOKS(X, cuStreamBeginCapture, _ptsz, "cuStreamBeginCapture", 10000, 10000, CAPTURE) \
+	TWO_HOOKS(X, cuStreamBeginCapture_v2, _ptsz, "cuStreamBeginCapture", 10010, 10010,       \
+		  CAPTURE_MODE)                                                                  \
+	TWO_HOOKS(X, cuStreamBeginCaptureToGraph, _ptsz, "cuStreamBeginCaptureToGraph", 12030,   \
+		  12030, CAPTURE_TO)                                                             \
+	TWO_HOOKS(X, cuStreamEndCapture, _ptsz, "cuStreamEndCapture", 10000, 10000, CAPTURE_END)
+
 /*
  * X(symbol, name, since, streams, parameters): the function's name in the library; the one that
  * cuGetProcAddress is asked for, and the first version of CUDA to mean this function by it; which
@@ -227,7 +243,8 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	  (cu_device device))                                                                     \
 	X(cuCtxDestroy, "cuCtxDestroy", 2000, BOTH, (cu_context context))                         \
 	X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, BOTH, (cu_context context))                      \
-	COPY_HOOKS(X)
+	COPY_HOOKS(X)                                                                             \
+	CAPTURE_HOOKS(X)
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters */
 #define HOOK_DECLARE(symbol, name, since, streams, parameters) cu_result hook_##symbol parameters;
@@ -281,6 +298,9 @@ void hook_leave(void);
  */
 bool hook_relax(int *mode);
 void hook_unrelax(int mode);
+
+/* Modules go: handles of their kernels may be given to others. */
+void hook_forget_kernels(void);
 
 /* What cuInit() has done: from here on calls are looked at. */
 void hooks_start(void);

@@ -17,8 +17,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "shim/bins.h"
+#include "shim/captures.h"
 #include "shim/evidence.h"
 #include "shim/infer.h"
 #include "shim/real.h"
@@ -26,8 +28,10 @@
 #include "shim/settings.h"
 #include "shim/streams.h"
 #include "shim/summary.h"
+#include "shim/when.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/machine.h"
+#include "src/base/clock.h"
 #include "src/base/util.h"
 #include "src/core/space.h"
 #include "weir/trace.h"
@@ -40,6 +44,7 @@
 /* Of the GPU's memory, left to the driver where no budget is given: modules, stacks, arrays. */
 #define HEADROOM_BYTES (UINT64_C(512) << 20)
 #define HEADROOM_SHARE 16u /* no more than this part of what is free */
+#define PAUSE_NS 50000	   /* between two looks at streams that are to become idle */
 #define RESERVED_BLOCKS 2u /* of a space's budgets, for copies: weir_alloc() leaves them free */
 
 static struct {
@@ -113,7 +118,7 @@ static int make_space(uint64_t budget)
 	const struct weir_machine_desc *desc = weir_machine_describe(memory.machine);
 	struct weir_space_config config = {
 		.devices = WEIR_MEM_DEVICE(memory.gpu),
-		.mode = settings_moves() ? WEIR_PLANNED : WEIR_FIXED,
+		.mode = settings_moves() && !when_is_before() ? WEIR_PLANNED : WEIR_FIXED,
 	};
 	int host = weir_memory_find(memory.machine, "host"), err;
 
@@ -131,6 +136,7 @@ static int make_space(uint64_t budget)
 	err = weir_space_create(memory.machine, &config, &memory.space);
 	if (!err) {
 		memory.space->guessed = true;
+		memory.space->own_only = when_is_before();
 		memory.space->patience_ns = settings_get()->hold_ns;
 	}
 	if (!err && settings_get()->trace)
@@ -171,6 +177,7 @@ static void start(cu_device device)
 		(void)real.cuDevicePrimaryCtxRelease_v2(device);
 	memory.account.device = device;
 	atomic_store(&memory.device, device);
+	when_begin(memory.streams.primary);
 	summary_begin();
 }
 
@@ -359,7 +366,7 @@ static void drain(const void *stream, bool any_stream, uint64_t keep)
 	do {
 		pthread_mutex_lock(&memory.lock);
 		found = memory.bins.bytes > keep &&
-			bins_drain(&memory.bins, stream, any_stream, &kept);
+			bins_drain(&memory.bins, stream, any_stream, 0, &kept);
 		behind = found ? streams_find(&memory.streams, kept.stream) : NULL;
 		pthread_mutex_unlock(&memory.lock);
 		if (found && weir_free(memory.space, (void *)(uintptr_t)kept.addr, behind))
@@ -393,6 +400,58 @@ void memory_trim(uint64_t keep_bytes)
 	pthread_mutex_unlock(&memory.draining);
 }
 
+/* Give back what is kept for streams that have no work: who takes it waits for nobody.
+ * @return bytes that are kept for others */
+static uint64_t drain_idle(void)
+{
+	uint64_t bytes;
+	uint32_t from = 0;
+	cu_stream idle;
+
+	pthread_mutex_lock(&memory.draining);
+	do {
+		pthread_mutex_lock(&memory.lock);
+		idle = streams_next_idle(&memory.streams, &from);
+		bytes = memory.bins.bytes;
+		pthread_mutex_unlock(&memory.lock);
+		if (idle)
+			drain(idle, false, 0);
+	} while (idle);
+	pthread_mutex_unlock(&memory.draining);
+	return bytes;
+}
+
+/* Give back what was kept before memory moves, of what is given back at once from then on: see
+ * keeps(). All is done that was queued then. memory.draining held. */
+static void drain_done(void)
+{
+	struct kept kept;
+	bool found;
+
+	do {
+		pthread_mutex_lock(&memory.lock);
+		found = bins_drain(&memory.bins, NULL, true, memory.account.block_bytes, &kept);
+		pthread_mutex_unlock(&memory.lock);
+		if (found && weir_free(memory.space, (void *)(uintptr_t)kept.addr, NULL))
+			summary_note_lost(kept.bytes);
+	} while (found);
+}
+
+void memory_let_spill(void)
+{
+	pthread_mutex_lock(&memory.space->lock);
+	memory.space->own_only = false;
+	pthread_mutex_unlock(&memory.space->lock);
+}
+
+int memory_set_moving(void)
+{
+	pthread_mutex_lock(&memory.draining);
+	drain_done();
+	pthread_mutex_unlock(&memory.draining);
+	return weir_space_set_mode(memory.space, WEIR_PLANNED);
+}
+
 bool memory_stream_ends(cu_stream stream)
 {
 	struct stream_gone gone;
@@ -414,6 +473,31 @@ bool memory_stream_ends(cu_stream stream)
 
 /* ------------------------------------------------------------------ allocating */
 
+/*
+ * With --when oom, the GPU's budget has no room. What is kept for reuse makes some, once the streams
+ * that it is kept for are idle, which may take for ever: they are given as long as operations wait.
+ * Then memory has to move.
+ */
+static int alloc_beyond(uint64_t bytes, struct weir_stream *stream, void **at)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	const uint64_t since_ns = clock_now_ns();
+	uint64_t kept;
+	int err;
+
+	for (;;) {
+		kept = drain_idle();
+		err = weir_alloc(memory.space, bytes, stream, at);
+		if (err != -ENOSPC || !kept || clock_now_ns() - since_ns >= settings_get()->hold_ns)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	if (err != -ENOSPC)
+		return err;
+	when_switch(bytes);
+	return weir_alloc(memory.space, bytes, stream, at);
+}
+
 static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stream)
 {
 	/* What no machine has is more than the space takes for a size. */
@@ -422,6 +506,8 @@ static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stre
 	bool begun;
 	int err = any_has ? weir_alloc(memory.space, bytes, stream, &at) : -ENOMEM;
 
+	if (err == -ENOSPC)
+		err = alloc_beyond(bytes, stream, &at);
 	if (any_has && err == -ENOMEM) {
 		memory_trim(0);
 		err = weir_alloc(memory.space, bytes, stream, &at);
@@ -502,7 +588,7 @@ bool memory_stays(uint64_t bytes)
  * the memory of a range that is dead. */
 static bool keeps(uint64_t bytes)
 {
-	return !settings_moves() || memory_stays(bytes);
+	return !settings_moves() || when_is_before() || memory_stays(bytes);
 }
 
 cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
@@ -541,6 +627,8 @@ void memory_reset(cu_device device)
 {
 	if (atomic_load(&memory.device) != device)
 		return;
+	when_end();
+	captures_context_ends(memory.streams.primary);
 	launches_forget_kernels();
 	/* What is queued may use what has no bracket. An error is about to be reset. */
 	(void)streams_sync(device);

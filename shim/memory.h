@@ -74,6 +74,11 @@ void memory_use_reset_high(bool used, bool reserved);
 /* Give back what is kept for reuse beyond so many bytes. */
 void memory_trim(uint64_t keep_bytes);
 
+/* The steps of when.h: from here on allocations may lie in the host's memory; and memory moves, now
+ * that all is done that was queued before. @return 0 or an error of the space's */
+void memory_let_spill(void);
+int memory_set_moving(void);
+
 /* What the process did, for its last words: see summary.c. */
 struct memory_account {
 	int device; /* the one that is managed, or was; -1: none */

@@ -57,6 +57,7 @@ static void settings_read(void)
 	settings.block = number(SETTINGS_BLOCK, 0);
 	settings.hold_ns = number(SETTINGS_HOLD, 10000000);
 	settings.mode = (enum settings_mode)number(SETTINGS_MODE, SETTINGS_FIXED);
+	settings.late = settings.mode != SETTINGS_FIXED && number(SETTINGS_WHEN, 0) != 0;
 	settings.stats = variable_text(SETTINGS_STATS);
 	settings.trace = variable_text(SETTINGS_TRACE);
 	settings.mark = variable_text(SETTINGS_MARK);

@@ -15,6 +15,7 @@
 #define SETTINGS_GPU_BUDGET "WEIR_RUN_GPU_BUDGET" /* bytes; not set: what is free */
 #define SETTINGS_HOST_BUDGET "WEIR_RUN_HOST_BUDGET"
 #define SETTINGS_MODE "WEIR_RUN_MODE"	/* of enum settings_mode; not set: SETTINGS_FIXED */
+#define SETTINGS_WHEN "WEIR_RUN_WHEN"	/* 1: oom */
 #define SETTINGS_BLOCK "WEIR_RUN_BLOCK" /* bytes; not set: by the budget */
 #define SETTINGS_HOLD "WEIR_RUN_HOLD"	/* ns; not set: 10 ms */
 #define SETTINGS_STATS "WEIR_RUN_STATS" /* a file */
@@ -42,6 +43,7 @@ static inline const char *settings_mode_name(uint64_t mode)
 
 struct settings {
 	enum settings_mode mode;
+	bool late; /* what moves does so from the first allocation on that does not fit */
 	const char *driver;
 	int gpu;			  /* -1: the first that is used */
 	uint64_t gpu_budget, host_budget; /* 0: what is free */

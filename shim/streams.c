@@ -134,14 +134,19 @@ struct weir_stream *streams_find(struct streams *streams, cu_stream native)
 	return entry ? entry->adopted : NULL;
 }
 
-struct weir_stream *streams_find_used(struct streams *streams, cu_stream native)
+/* Whether the calling thread means another stream by the name: the default one of another
+ * context. */
+static bool is_another(const struct streams *streams, cu_stream native)
 {
 	const bool preset = native == CU_STREAM_LEGACY || native == CU_STREAM_PER_THREAD;
 	cu_context current = NULL;
 
-	if (preset && (real.cuCtxGetCurrent(&current) || current != streams->primary))
-		return NULL;
-	return streams_find(streams, native);
+	return preset && (real.cuCtxGetCurrent(&current) || current != streams->primary);
+}
+
+struct weir_stream *streams_find_used(struct streams *streams, cu_stream native)
+{
+	return is_another(streams, native) ? NULL : streams_find(streams, native);
 }
 
 struct weir_stream *streams_own(struct streams *streams)
@@ -213,6 +218,17 @@ bool streams_take_idle(struct streams *streams, uint32_t *from, struct stream_go
 		}
 	}
 	return false;
+}
+
+cu_stream streams_next_idle(const struct streams *streams, uint32_t *from)
+{
+	while (*from < streams->nr) {
+		const cu_stream native = streams->entry[(*from)++].native;
+
+		if (!is_another(streams, native) && streams_is_queue(native) && !is_busy(native))
+			return native;
+	}
+	return NULL;
 }
 
 void streams_fini(struct streams *streams)

@@ -86,6 +86,10 @@ bool streams_end(struct streams *streams, cu_stream native, struct stream_gone *
  */
 bool streams_take_idle(struct streams *streams, uint32_t *from, struct stream_gone *gone);
 
+/* The next stream from *from on that has no work now; the lock may be dropped between calls while
+ * no others take streams out. NULL: there is none any more. */
+cu_stream streams_next_idle(const struct streams *streams, uint32_t *from);
+
 /* Destroy all names. */
 void streams_fini(struct streams *streams);
 

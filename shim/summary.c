@@ -13,6 +13,7 @@
 #include "shim/launches.h"
 #include "shim/memory.h"
 #include "shim/settings.h"
+#include "shim/when.h"
 #include "weir/trace.h"
 
 #define KB 1e3
@@ -68,7 +69,7 @@ void summary_note_taken(void)
 {
 	struct memory_account account;
 
-	if (atomic_load(&summary.spilled))
+	if (atomic_load(&summary.spilled) || when_is_before())
 		return;
 	memory_account(&account);
 	if (account.host_high && !atomic_exchange(&summary.spilled, true))
@@ -84,6 +85,25 @@ void summary_note_refused(uint64_t bytes)
 			    "there is no memory; --gpu-budget and --host-budget say how much there "
 			    "is",
 			    summary_bytes(bytes).text);
+}
+
+void summary_note_switched(uint64_t bytes)
+{
+	struct memory_account account;
+	struct memory_use use;
+
+	memory_account(&account);
+	memory_use(&use);
+	atomic_store(&summary.spilled, true);
+	summary_say("the GPU's %s are full: from here on memory moves",
+		    summary_bytes(account.gpu_budget).text);
+	if (settings_get()->explain)
+		summary_say("allocation %" PRIu64
+			    ", of %s, has no room beside %s: launches, copies "
+			    "and fills are looked at from here on, and what was queued before is "
+			    "waited for",
+			    account.nr_allocs + 1, summary_bytes(bytes).text,
+			    summary_bytes(use.used).text);
 }
 
 void summary_note_passed(void)
@@ -122,6 +142,21 @@ cu_result summary_note_result(cu_result result)
 
 /* ------------------------------------------------------------------ the end */
 
+/* With --when oom, and always. */
+static void write_when(FILE *file)
+{
+	struct when_account w;
+
+	when_account(&w);
+	(void)fprintf(file,
+		      ",\n \"when\": \"%s\", \"switched\": %s, \"moves\": %s, \"passed\": %" PRIu64
+		      ",\n \"switched_allocation\": %" PRIu64 ", \"switched_bytes\": %" PRIu64
+		      ", \"switched_ns\": %" PRIu64 ", \"switch_waited_ns\": %" PRIu64,
+		      w.late ? "oom" : "always", w.switched ? "true" : "false",
+		      (w.late ? w.moves : settings_moves()) ? "true" : "false", w.nr_passed,
+		      w.allocation, w.bytes, w.switched_ns, w.waited_ns);
+}
+
 static void write_json(const char *path, const struct memory_account *a,
 		       const struct brackets_account *b)
 {
@@ -129,26 +164,27 @@ static void write_json(const char *path, const struct memory_account *a,
 	int err = 0;
 
 	if (file) {
-		(void)fprintf(file,
-			      "{\"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
-			      ", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
-			      ",\n \"allocated_peak_bytes\": %" PRIu64
-			      ", \"gpu_peak_bytes\": %" PRIu64 ", \"host_peak_bytes\": %" PRIu64
-			      ",\n \"allocations\": %" PRIu64 ", \"allocations_reused\": %" PRIu64
-			      ", \"allocations_refused\": %" PRIu64
-			      ", \"allocations_of_the_driver\": %" PRIu64
-			      ", \"lost_bytes\": %" PRIu64 ",\n \"brackets\": %" PRIu64
-			      ", \"brackets_missed\": %" PRIu64 ", \"ranges_named\": %" PRIu64
-			      ", \"infer_ns\": %" PRIu64
-			      ",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
-			      ", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
-			      ", \"waits\": %" PRIu64 "}\n",
-			      a->device, a->gpu_budget, a->host_budget, a->block_bytes,
-			      a->used_high, a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused,
-			      a->nr_refused, atomic_load(&summary.nr_passed),
-			      atomic_load(&summary.lost_bytes), b->nr, b->nr_missed, b->nr_uses,
-			      launches_infer_ns(), settings_mode_name(settings_get()->mode),
-			      b->nr_any, a->in_bytes, a->out_bytes, a->nr_waits);
+		(void)fprintf(
+			file,
+			"{\"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
+			", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
+			",\n \"allocated_peak_bytes\": %" PRIu64 ", \"gpu_peak_bytes\": %" PRIu64
+			", \"host_peak_bytes\": %" PRIu64 ",\n \"allocations\": %" PRIu64
+			", \"allocations_reused\": %" PRIu64 ", \"allocations_refused\": %" PRIu64
+			", \"allocations_of_the_driver\": %" PRIu64 ", \"lost_bytes\": %" PRIu64
+			",\n \"brackets\": %" PRIu64 ", \"brackets_missed\": %" PRIu64
+			", \"ranges_named\": %" PRIu64 ", \"infer_ns\": %" PRIu64
+			",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
+			", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
+			", \"waits\": %" PRIu64,
+			a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
+			a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
+			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes), b->nr,
+			b->nr_missed, b->nr_uses, launches_infer_ns(),
+			settings_mode_name(settings_get()->mode), b->nr_any, a->in_bytes,
+			a->out_bytes, a->nr_waits);
+		write_when(file);
+		(void)fputs("}\n", file);
 		err = ferror(file);
 		err |= fclose(file);
 	}

@@ -25,6 +25,9 @@ void summary_begin(void);
 void summary_note_taken(void);
 void summary_note_refused(uint64_t bytes);
 
+/* An allocation of so many bytes has no room in the GPU's budget, and memory begins to move. */
+void summary_note_switched(uint64_t bytes);
+
 /* An allocation was the driver's to make: graphs, other contexts. */
 void summary_note_passed(void);
 

@@ -41,8 +41,7 @@ bool captures_spoil_of(int context)
 	for (int i = 0; i < STREAMS_MAX; i++) {
 		struct stream *stream = fake.slot[i];
 
-		if (stream && stream->capturing && !stream->closing &&
-		    stream->context == context)
+		if (stream && stream->capturing && !stream->closing && stream->context == context)
 			any = stream->spoiled = true;
 	}
 	return any;

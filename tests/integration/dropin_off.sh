@@ -45,7 +45,7 @@ refused()
 	[ "$(wc -l <err)" = 1 ] || fail "run $* says more than a line" err
 }
 
-for option in "--gpu-budget 1GB" "--host-budget 1GB" "--gpu 0" "--block 2MiB" \
+for option in "--gpu-budget 1GB" "--host-budget 1GB" "--gpu 0" "--when oom" "--block 2MiB" \
 	"--hold 5" "--trace t" "--mark kernel" "--stats s" --explain; do
 	# shellcheck disable=SC2086 # words
 	refused "^weir: run: ${option%% *} has no effect with --mode off" --mode off $option -- \

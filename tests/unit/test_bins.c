@@ -45,15 +45,15 @@ static void test_drained_by_stream(void **state)
 	for (uint64_t n = 1; n <= 300; n++)
 		assert_true(bins_put(&bins, &(struct kept){stream_of(n % 3), 4096 * n, 256 * n}));
 	for (uint32_t n = 0; n < 100; n++) {
-		assert_true(bins_drain(&bins, stream_of(1), false, &kept));
+		assert_true(bins_drain(&bins, stream_of(1), false, 0, &kept));
 		assert_ptr_equal(kept.stream, stream_of(1));
 		assert_true(kept.addr == 16 * kept.bytes);
 	}
-	assert_false(bins_drain(&bins, stream_of(1), false, &kept));
+	assert_false(bins_drain(&bins, stream_of(1), false, 0, &kept));
 	assert_int_equal(bins.nr, 200);
 	for (uint32_t n = 0; n < 200; n++)
-		assert_true(bins_drain(&bins, NULL, true, &kept));
-	assert_false(bins_drain(&bins, NULL, true, &kept));
+		assert_true(bins_drain(&bins, NULL, true, 0, &kept));
+	assert_false(bins_drain(&bins, NULL, true, 0, &kept));
 	assert_int_equal(bins.nr, 0);
 	assert_true(bins.bytes == 0);
 	bins_fini(&bins);

@@ -358,7 +358,8 @@ static void test_range_any(void **state)
 	add(BASE + 4 * BYTES, BYTES);
 	assert_false(infer_range_any(infer, word, sizeof(word)));
 	for (uint32_t at = 0; at < 8; at++) {
-		const uint64_t address[] = {BASE - 1, BASE, BASE + BYTES - 1, BASE + BYTES,
+		const uint64_t address[] = {BASE - 1,	      BASE,
+					    BASE + BYTES - 1, BASE + BYTES,
 					    BASE + 2 * BYTES, BASE + 5 * BYTES - 1,
 					    BASE + 5 * BYTES};
 

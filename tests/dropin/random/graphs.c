@@ -8,6 +8,8 @@ enum { THREAD_LOCAL = 1, RELAXED = 2 }; /* CU_STREAM_CAPTURE_MODE_* */
 
 /* ------------------------------------------------------------------ graphs */
 
+pthread_rwlock_t captures = PTHREAD_RWLOCK_INITIALIZER;
+
 /* One that can be captured, and whose kernel follows no pointers that are yet to be found. */
 static bool draw_captured(struct thread *t, struct step *step)
 {
@@ -24,10 +26,12 @@ static void graph_capture(struct thread *t, struct graph *graph, unsigned s)
 	const CUstream stream = t->stream[s].native;
 	CUgraph captured;
 
+	pthread_rwlock_rdlock(&captures);
 	CU(cuStreamBeginCapture, stream, chance(t, 50) ? THREAD_LOCAL : RELAXED);
 	for (unsigned i = 0; i < graph->nr; i++)
 		step_issue(t, &graph->step[i], s);
 	CU(cuStreamEndCapture, stream, &captured);
+	pthread_rwlock_unlock(&captures);
 	CU(cuGraphInstantiateWithFlags, &graph->exec, captured, 0);
 	CU(cuGraphDestroy, captured);
 }

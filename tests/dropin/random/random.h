@@ -244,6 +244,9 @@ void buffer_free(struct thread *t, unsigned n);
 void buffer_drop(struct thread *t, unsigned n); /* out of the table */
 
 /* One that any operation may write to; NULL: there is none. but: not this one. */
+/* Held to read while a stream is captured, to write by who waits for a context. */
+extern pthread_rwlock_t captures;
+
 struct buffer *buffer_any(struct thread *t, const struct buffer *but);
 
 /* Write bytes by a copy from the host; NULL: what is drawn. ordered: on a stream that is drawn. */
