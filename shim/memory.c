@@ -474,9 +474,9 @@ bool memory_stream_ends(cu_stream stream)
 /* ------------------------------------------------------------------ allocating */
 
 /*
- * With --when oom, the GPU's budget has no room. What is kept for reuse makes some, once the streams
- * that it is kept for are idle, which may take for ever: they are given as long as operations wait.
- * Then memory has to move.
+ * With --when oom, the GPU's budget has no room. What is kept for reuse makes some, once the
+ * streams that it is kept for are idle, which may take for ever: they have the time for which
+ * operations are held. Then memory has to move.
  */
 static int alloc_beyond(uint64_t bytes, struct weir_stream *stream, void **at)
 {

@@ -31,9 +31,10 @@ struct shard {
 	_Atomic(uint64_t) nr_out;
 };
 
+static struct shard shards[SHARDS];
+
 static struct {
 	_Atomic(int) step;
-	struct shard shard[SHARDS];
 	_Atomic(uint32_t) nr_threads;
 
 	pthread_mutex_t lock; /* guards what follows */
@@ -133,7 +134,7 @@ static struct shard *take_shard(void)
 {
 	const uint32_t number = atomic_fetch_add(&when.nr_threads, 1);
 
-	mine.shard = &when.shard[MIN(number, SHARDS - 1)];
+	mine.shard = &shards[MIN(number, SHARDS - 1)];
 	mine.shares = number >= SHARDS - 1;
 	return mine.shard;
 }
@@ -178,7 +179,7 @@ static uint64_t sum(bool out)
 	uint64_t nr = 0;
 
 	for (uint32_t s = 0; s < SHARDS; s++)
-		nr += atomic_load(out ? &when.shard[s].nr_out : &when.shard[s].nr_in);
+		nr += atomic_load(out ? &shards[s].nr_out : &shards[s].nr_in);
 	return nr;
 }
 

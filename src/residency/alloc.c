@@ -37,8 +37,8 @@ static void trim_pool(struct weir_space *space)
 		range_destroy(space, oldest);
 }
 
-/* Whether the devices' own memories have room for so many blocks, or will have when freed ranges are
- * idle. */
+/* Whether the devices' own memories have room for so many blocks, or will have when freed ranges
+ * are idle. */
 static bool own_has_room(const struct weir_space *space, uint32_t nr_blocks)
 {
 	uint64_t nr = 0;

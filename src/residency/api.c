@@ -404,9 +404,9 @@ static int range_set_mode(struct weir_space *space, struct range *range, enum we
 }
 
 /*
- * Whether brackets may be open and under way while the mode changes. Where they are guesses, what was
- * launched in a fixed space was in one, or is done: so what they name stays, as ever. The program
- * may have queued work that waits for what it does next, so nobody waits here.
+ * Whether brackets may be open and under way while the mode changes. Where they are guesses, what
+ * was launched in a fixed space was in one, or is done: so what they name stays, as ever. The
+ * program may have queued work that waits for what it does next, so nobody waits here.
  */
 static bool moves_at_once(const struct weir_space *space, enum weir_space_mode mode)
 {

@@ -464,7 +464,7 @@ int place_map_ahead(struct weir_space *space)
 	return 0;
 }
 
-/* What freed ranges give of a device's own memory when they are idle; -ENOSPC: none does in time. */
+/* What freed ranges give of a device's own memory when they are idle; -ENOSPC: nothing in time. */
 static int settle_on_freed(const struct weir_space *space, place_t own, struct settle *settle)
 {
 	const bracket_seq_t first = space->impatient ? 0 : room_first_pooled_use(space, own);
@@ -472,8 +472,8 @@ static int settle_on_freed(const struct weir_space *space, place_t own, struct s
 	return first && settle_on_seq(space, first, settle) ? SETTLE_WAIT : -ENOSPC;
 }
 
-/* Whether others go for a block that is backed at once. An arena never moves, and programs that know
- * nothing of weir use what is small most often: it is not to be in place for good. */
+/* Whether others go for a block that is backed at once. An arena never moves, and programs that
+ * know nothing of weir use what is small most often: it is not to be in place for good. */
 static bool is_worth_room(const struct weir_space *space, const struct range *range)
 {
 	return space->guessed && space->mode == WEIR_PLANNED && range->arena && !space->impatient;

@@ -70,10 +70,10 @@ all_ways()
 	set -- --arrays $arrays --bytes $bytes --passes 6 --threads "$threads" --copied "$@"
 	"$programs/program" "$@" >plain || fail "the program fails by itself: $*" plain
 	for mode in safe fast; do
-		same $mode 60MiB "$programs/program" "$@"
+		same "$mode" 60MiB "$programs/program" "$@"
 		was_left_alone
 		for part in 2 3; do
-			same $mode $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
+			same "$mode" $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
 			was_switched
 		done
 	done
@@ -105,7 +105,7 @@ for round in 1 ${WEIR_TEST_LONG:+2 3 4 5 6 7 8 9 10}; do
 		running-context blocked freed capture threads growers; do
 		timeout 30 "$programs/late" $name >plain || fail "$name fails by itself" plain
 		for mode in safe fast; do
-			same $mode 1MiB "$programs/late" $name
+			same "$mode" 1MiB "$programs/late" $name
 			was_switched
 		done
 	done
@@ -114,7 +114,7 @@ done
 timeout 30 "$programs/late" running >plain || fail "running fails by itself" plain
 for mode in safe fast; do
 	for try in 1 2 3 4 5 6 7 8 9 10; do
-		same $mode 1MiB "$programs/late" running
+		same "$mode" 1MiB "$programs/late" running
 		! grep -q '"moves": true,' stats.json || break
 	done
 	has stats.json '"moves": true,' '"moved_in_bytes": [1-9]' '"switch_waited_ns": [1-9]'
@@ -125,16 +125,16 @@ echo "ok - what was before does not matter ($round rounds, $try tries)"
 for name in copied copied-async copied-unified copied-on variable list side other-context; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	for mode in safe fast; do
-		same $mode 1MiB "$programs/hidden" $name
+		same "$mode" 1MiB "$programs/hidden" $name
 		was_switched
 	done
 done
 for streams in all thread; do
 	timeout 30 "$programs/copies" $streams >plain || fail "copies fail by themselves" plain
 	for mode in safe fast; do
-		same $mode 1MiB "$programs/copies" $streams
+		same "$mode" 1MiB "$programs/copies" $streams
 		was_switched
-		same $mode 32MiB "$programs/copies" $streams
+		same "$mode" 32MiB "$programs/copies" $streams
 		was_left_alone
 	done
 done

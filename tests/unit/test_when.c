@@ -72,13 +72,16 @@ static void check(bool right, const char *what, int line)
 /* A function of the driver that the library does not call. */
 static void *driver_find(const char *symbol)
 {
-	void *driver = dlopen(FAKECUDA_PATH, RTLD_NOW | RTLD_LOCAL);
-	void *found = driver ? dlsym(driver, symbol) : NULL;
+	static void *driver;
+	void *found;
 
+	driver = driver ? driver : dlopen(FAKECUDA_PATH, RTLD_NOW | RTLD_LOCAL);
+	found = driver ? dlsym(driver, symbol) : NULL;
 	check(found != NULL, symbol, 0);
 	return found;
 }
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a list of parameters */
 #define DRIVER(types, symbol) ((cu_result(*) types)driver_find(symbol))
 
 static struct when_account account(void)
