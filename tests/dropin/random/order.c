@@ -130,7 +130,9 @@ void stream_sync(struct thread *t, unsigned s)
 
 void all_sync(struct thread *t)
 {
+	pthread_rwlock_wrlock(&captures); /* which it would spoil */
 	CU(cuCtxSynchronize);
+	pthread_rwlock_unlock(&captures);
 	for (unsigned s = 0; s < t->nr_streams; s++)
 		t->stream[s].done = t->stream[s].nr;
 }

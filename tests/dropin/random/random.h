@@ -7,6 +7,8 @@
 #ifndef WEIR_TESTS_DROPIN_RANDOM_H
 #define WEIR_TESTS_DROPIN_RANDOM_H
 
+#include <pthread.h>
+
 #include "tests/dropin/random/driver.h"
 
 enum {
