@@ -342,6 +342,7 @@ static void fail_events(uint64_t skip, int result)
 	if (!fail)
 		exit(1);
 	(void)fail("cuEventRecord", skip, result);
+	(void)dlclose(driver); /* the program has it open, too */
 }
 
 /* For a while events cannot be recorded, which the program does not use. */
