@@ -80,6 +80,12 @@ static void take_message(void *arg, enum weir_log_level level, const char *messa
 		summary_say("%s", message);
 }
 
+/* What is left of memory for the program when the driver has what it needs for itself. */
+static uint64_t leave_headroom(uint64_t bytes)
+{
+	return bytes - MIN(HEADROOM_BYTES, bytes / HEADROOM_SHARE);
+}
+
 static uint64_t gpu_budget(cu_device device)
 {
 	const uint64_t asked = settings_get()->gpu_budget;
@@ -92,7 +98,7 @@ static uint64_t gpu_budget(cu_device device)
 			      summary_bytes(asked).text, device, summary_bytes(total).text);
 	if (asked)
 		return asked;
-	return free - MIN(HEADROOM_BYTES, free / HEADROOM_SHARE);
+	return leave_headroom(free);
 }
 
 /* Small blocks waste less of an allocation, large ones cost fewer calls where they move. */
@@ -126,6 +132,9 @@ static int make_space(uint64_t budget)
 		return host;
 	memory.gpu_memory = desc->device[memory.gpu].memory;
 	memory.host_memory = (uint32_t)host;
+	/* What is free may be more than the machine takes for the GPU's memory. */
+	if (!settings_get()->gpu_budget)
+		budget = MIN(budget, leave_headroom(desc->memory[memory.gpu_memory].bytes));
 	config.budget_bytes[memory.gpu_memory] = budget;
 	config.budget_bytes[host] = settings_get()->host_budget;
 	config.block_bytes = choose_block_bytes(budget, desc->vmm.granularity_bytes);

@@ -92,6 +92,20 @@ bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_brack
 	return seq;
 }
 
+void space_ended_retire(struct weir_space *space, bracket_seq_t seq)
+{
+	struct backend *b = space->backend;
+	const bracket_seq_t hasty = space->hasty_seq;
+
+	if (seq != space->stuck_seq || !space->stuck_ns)
+		return;
+	/* One that waited for what came later would not be done before that is. */
+	if (hasty > space->last_seq ||
+	    !b->ops->fence_done(b, space->ended[hasty % space->max_ended].end))
+		space->longest_ns = MAX(space->longest_ns, b->ops->now_ns(b) - space->stuck_ns);
+	space->stuck_ns = 0;
+}
+
 struct stream_slot *space_slot_find(const struct weir_space *space,
 				    const struct weir_stream *stream)
 {

@@ -44,20 +44,6 @@ static uint64_t patience(const struct weir_space *space)
 		   MIN(LONGEST_TIMES * space->longest_ns, (uint64_t)PATIENCE_MAX_NS));
 }
 
-void settle_bracket_done(struct weir_space *space, bracket_seq_t seq)
-{
-	struct backend *b = space->backend;
-	const bracket_seq_t hasty = space->hasty_seq;
-
-	if (seq != space->stuck_seq || !space->stuck_ns)
-		return;
-	/* One that waited for what came later would not be done before that is. */
-	if (hasty > space->last_seq ||
-	    !b->ops->fence_done(b, space->ended[hasty % space->max_ended].end))
-		space->longest_ns = MAX(space->longest_ns, b->ops->now_ns(b) - space->stuck_ns);
-	space->stuck_ns = 0;
-}
-
 /* Wait for the fence for as long as the space is patient, with the lock dropped; then progress.
  * @return whether it is still to be waited for. */
 static bool lose_patience(struct weir_space *space, struct settle *settle)

@@ -211,7 +211,7 @@ static void retire_brackets(struct weir_space *space)
 
 		if (!space_fence_done(space, bracket->end, NULL))
 			break;
-		settle_bracket_done(space, space->done_seq + 1);
+		space_ended_retire(space, space->done_seq + 1);
 		space->done_seq++;
 		space->ops->bracket_done(space, bracket);
 	}

@@ -658,6 +658,10 @@ int use_list_reserve(struct use_list *list, uint32_t nr);
 bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket,
 			      struct use_list *uses);
 
+/* A bracket is done, before it counts as that: if it was waited for in vain, see whether longer
+ * would have been right. */
+void space_ended_retire(struct weir_space *space, bracket_seq_t seq);
+
 /* Room for one more bracket beyond those that are open, whose ends then cannot fail for it. */
 int space_ended_reserve(struct weir_space *space);
 
@@ -748,10 +752,6 @@ typedef int (*settle_pass_fn)(struct weir_space *space, void *arg, struct settle
 
 /* The lock is dropped meanwhile. @return what the pass returned in the end: 0 or an error. */
 int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg);
-
-/* A bracket is done, before it counts as that: if it was waited for in vain, see whether longer
- * would have been right. */
-void settle_bracket_done(struct weir_space *space, bracket_seq_t seq);
 
 /* The pass that waits until brackets up to seq are done. All of them have ended. */
 void space_settle_seq(struct weir_space *space, bracket_seq_t seq);

@@ -139,6 +139,16 @@ enum record_state record_follow(struct record *record);
 /* Give up the repetition that is followed or suspended. */
 void record_drop(struct record *record);
 
+/* ---- record_alike.c, for record.c and record_resume.c */
+
+/* Whether two lives, each named by one of two events, are the same to these. */
+typedef bool (*record_same_fn)(const void *arg, life_t a, life_t b);
+
+/* Whether the uses of two events are alike; of guesses, all of one event's have their like among
+ * the other's, in the same order. */
+bool record_uses_alike(const struct record *record, const struct event *a, const struct event *b,
+		       record_same_fn same, const void *arg);
+
 /* ---- record_resume.c, for record.c */
 
 /* Suspend the repetition that is followed, if it can be found again. @return whether it can. */
@@ -155,14 +165,6 @@ bool record_agrees(struct record *record);
 
 /* Forget what is suspended. */
 void record_forget(struct record *record);
-
-/* Whether two lives, each named by one of two events, are the same to these. */
-typedef bool (*record_same_fn)(const void *arg, life_t a, life_t b);
-
-/* Whether the uses of two events are alike; of guesses, all of one event's have their like among
- * the other's, in the same order. */
-bool record_uses_alike(const struct record *record, const struct event *a, const struct event *b,
-		       record_same_fn same, const void *arg);
 
 static inline struct event *record_event(const struct record *record, uint64_t number)
 {
