@@ -293,7 +293,7 @@ void hook_leave(void);
 
 /*
  * Around calls that weir makes of itself and that would spoil a capture of another thread's, as
- * questions and allocations do. @return false: the driver does not let it, and nothing is to follow;
+ * questions and allocations do. @return false: the driver does not let it; nothing is to follow;
  * else hook_unrelax() is, with the mode as it was written.
  */
 bool hook_relax(int *mode);

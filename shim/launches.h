@@ -25,7 +25,7 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 		       const struct infer_launch *launch);
 void launch_end(struct launch *l);
 
-/* A module is about to be unloaded, or a context to go with its modules: handles of their kernels may
+/* A module is about to be unloaded, or a context to go with its own: handles of their kernels may
  * be given to others. */
 void launches_forget_kernels(void);
 

@@ -42,7 +42,7 @@ bool streams_is_queue(cu_stream native);
  * or the error of its context. Takes no lock. */
 cu_result streams_query(cu_stream native);
 
-/* What the driver would say where the space returned err, of work on a stream: a fault of an earlier
+/* What the driver would say where the space returned err, of a stream's work: a fault of an earlier
  * kernel, which is why then and which the program may not know of, or what err is called. Takes no
  * lock. */
 cu_result streams_result(int err, cu_stream native);

@@ -6,12 +6,12 @@
  * device's memory, of what was resident; and where the launch took much longer than it does with
  * less in place, it is the link that it waited for, and what it touches is not less, either.
  *
- * So each use of a kind of launch has a *share*, touched bytes over named ones, at first 1, and each
+ * So each use of a kind of launch has a *share*, touched bytes over named ones, at first 1; each
  * measured launch is an equation over the shares of its uses: the sum of share times cost is the
- * time, or no more than that. Which blocks are in place changes from launch to launch, and tells the
+ * time, or no more than it. Which blocks are in place changes from launch to launch, and tells the
  * uses apart: so some launches are kept that had different ones there, and their equations are
  * solved together, one after the other and again, by the multiplicative algebraic reconstruction
- * technique (R. Gordon, R. Bender, G. T. Herman, Journal of Theoretical Biology 29, 1970): each share
+ * technique (R. Gordon, R. Bender, G. T. Herman, Journal of Theoretical Biology 29, 1970): a share
  * is multiplied by what is missing, to the power of its part in the sum. The last one is what was
  * seen last, where they contradict.
  *
@@ -56,7 +56,7 @@ void guess_note(struct guesses *guesses, const struct guess_seen *seen);
  * which it is, too, for NULL and for key 0. */
 double guess_share(const struct guesses *guesses, uint64_t key, uint32_t n);
 
-/* The same for a plan: what was never used in place, so that no time tells of it, may be touched less
+/* The same for a plan: what was never used in place, so that no time tells of it, may be used less
  * than that. Half of it is what a plan is to reckon with: it then tries to leave it in place, if
  * that gives room to others of which more is known, and learns what it is. */
 double guess_share_planned(const struct guesses *guesses, uint64_t key, uint32_t n);

@@ -403,7 +403,7 @@ static int place_fresh(struct weir_space *space, const struct stream_slot *slot,
 	return PLACE_DONE;
 }
 
-/* Whether the contents of a whole range are not needed: the use overwrites it, or there are none. */
+/* Whether a whole range's contents are not needed: the use overwrites it, or there are none. */
 static bool is_fresh(const struct space_use *use)
 {
 	const struct range *range = use->range;

@@ -419,7 +419,7 @@ enum record_state record_follow(struct record *record)
 		record->followed++;
 		return RECORD_FOLLOWED;
 	}
-	/* Guesses get better: what came since is a better reference than what was suspended then. */
+	/* Guesses get better: what came since is a better reference than what was before. */
 	if (record->guessed && record->suspended.period &&
 	    recognise(record, MAX(record->followed, CONTEXT)) == RECORD_RECOGNISED)
 		return RECORD_RECOGNISED;

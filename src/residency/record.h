@@ -14,9 +14,9 @@
  * ones that had the same context, and where these are too many, with those that used the same life;
  * of those the longest match wins, so that the end of an inner loop is not taken for its beginning.
  * While one is followed each event must equal the one a period before. The first that does not
- * suspends it, if it was followed for a whole period (of guesses: a part of one): the events after it are compared with that
- * period until some in a row agree with a part of it, and the repetition is then resumed there
- * (record_resume.c). Else, or when that takes too long, it has ended.
+ * suspends it, if it was followed for a whole period (of guesses: a part of one): the events after
+ * it are compared with that period until some in a row agree with a part of it, and the repetition
+ * is then resumed there (record_resume.c). Else, or when that takes too long, it has ended.
  *
  * Each event of a followed repetition has a *place*: its number if nothing had differed, so that an
  * event is a period of places behind the one like it, whatever came between.

@@ -95,7 +95,7 @@ cu_result fake_texture_destroy(uint64_t handle)
 	return call_leave(result ? result : texture_drop(handle, false));
 }
 
-/* ------------------------------------------------------------------ references: no kernel has one */
+/* ------------------------------------------------------------------ references: no kernel's */
 
 cu_result fake_reference_create(void **texture)
 {

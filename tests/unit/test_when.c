@@ -72,10 +72,13 @@ static void check(bool right, const char *what, int line)
 /* A function of the driver that the library does not call. */
 static void *driver_find(const char *symbol)
 {
-	static void *driver;
-	void *found;
+	static _Atomic(void *) opened; /* each time it is the same handle */
+	void *driver = atomic_load(&opened), *found;
 
-	driver = driver ? driver : dlopen(FAKECUDA_PATH, RTLD_NOW | RTLD_LOCAL);
+	if (!driver) {
+		driver = dlopen(FAKECUDA_PATH, RTLD_NOW | RTLD_LOCAL);
+		atomic_store(&opened, driver);
+	}
 	found = driver ? dlsym(driver, symbol) : NULL;
 	check(found != NULL, symbol, 0);
 	return found;

@@ -96,7 +96,7 @@ void graph_do(struct thread *t)
 		graph_launch(t, graph, stream_any(t));
 }
 
-/* ------------------------------------------------------------------ waiting for what comes later */
+/* ------------------------------------------------------------------ waiting for what is later */
 
 /* A step on a stream while another one's kernel waits: not where that kernel's flag is. */
 static void step_between(struct thread *t, unsigned s, const struct buffer *flag)

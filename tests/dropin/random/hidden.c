@@ -230,7 +230,7 @@ bool array_draw(struct thread *t, struct step *step)
 	return true;
 }
 
-/* ------------------------------------------------------------------ the variable; lists all over */
+/* ------------------------------------------------------------------ the variable; lists */
 
 void table_do(struct thread *t)
 {

@@ -339,7 +339,7 @@ void buffer_free(struct thread *t, unsigned n)
 		/* What cuMemAlloc() gave is freed once all work is done. */
 		if (buffer->ordered || chance(t, 50))
 			buffer_sync(t, buffer);
-		/* Under weir it waits for the context, which would spoil captures of other threads. */
+		/* Under weir it waits for the context, which spoils others' captures. */
 		pthread_rwlock_wrlock(&captures);
 		CU(cuMemFree, buffer->addr);
 		pthread_rwlock_unlock(&captures);
