@@ -147,6 +147,7 @@ static int make_space(uint64_t budget)
 		memory.space->guessed = true;
 		memory.space->own_only = when_is_before();
 		memory.space->patience_ns = settings_get()->hold_ns;
+		err = compare_init(memory.space);
 	}
 	if (!err && settings_get()->trace)
 		err = weir_space_trace(memory.space, settings_get()->trace);
@@ -300,6 +301,8 @@ static void count_peaks(void)
 	weir_space_query(memory.space, &stats);
 	account->gpu_high = MAX(account->gpu_high, stats.memory[memory.gpu_memory].peak_bytes);
 	account->host_high = MAX(account->host_high, stats.memory[memory.host_memory].peak_bytes);
+	account->compared_bytes = stats.nr_compared * account->block_bytes;
+	account->same_bytes = stats.nr_unchanged * account->block_bytes;
 	account->in_bytes = account->out_bytes = 0;
 	for (uint32_t l = 0; l < WEIR_LINKS_MAX; l++) /* of host links a is the host */
 		for (uint32_t cause = 0; cause < WEIR_CAUSE_INPLACE; cause++) {

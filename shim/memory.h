@@ -86,7 +86,9 @@ struct memory_account {
 	uint64_t gpu_high, host_high; /* of the space's memory, at most */
 	uint64_t used_high;	      /* of allocations, at most */
 	uint64_t in_bytes, out_bytes; /* that moved to the GPU's memory, and from it */
-	uint64_t nr_waits;	      /* brackets that waited for memory */
+	/* That left it and were compared with what the host had; of these, what was the same. */
+	uint64_t compared_bytes, same_bytes;
+	uint64_t nr_waits; /* brackets that waited for memory */
 	uint64_t nr_allocs, nr_reused, nr_refused;
 };
 void memory_account(struct memory_account *out);

@@ -176,13 +176,14 @@ static void write_json(const char *path, const struct memory_account *a,
 			", \"ranges_named\": %" PRIu64 ", \"infer_ns\": %" PRIu64
 			",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
 			", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
+			", \"compared_bytes\": %" PRIu64 ", \"unchanged_bytes\": %" PRIu64
 			", \"waits\": %" PRIu64,
 			a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
 			a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
 			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes), b->nr,
 			b->nr_missed, b->nr_uses, launches_infer_ns(),
 			settings_mode_name(settings_get()->mode), b->nr_any, a->in_bytes,
-			a->out_bytes, a->nr_waits);
+			a->out_bytes, a->compared_bytes, a->same_bytes, a->nr_waits);
 		write_when(file);
 		(void)fputs("}\n", file);
 		err = ferror(file);
@@ -219,12 +220,12 @@ __attribute__((destructor)) static void summary_end(void)
 		return;
 	memory_account(&account);
 	if (account.host_high && settings_moves())
-		summary_say("%s at most, with %s of the GPU's memory; %s came to it over the link, "
-			    "and %s went back",
-			    summary_bytes(account.used_high).text,
-			    summary_bytes(account.gpu_high).text,
-			    summary_bytes(account.in_bytes).text,
-			    summary_bytes(account.out_bytes).text);
+		summary_say(
+			"%s at most, with %s of the GPU's memory; %s came to it over the link, "
+			"and %s went back; %s had not changed and did not have to",
+			summary_bytes(account.used_high).text, summary_bytes(account.gpu_high).text,
+			summary_bytes(account.in_bytes).text, summary_bytes(account.out_bytes).text,
+			summary_bytes(account.same_bytes).text);
 	else if (account.host_high)
 		summary_say("%s at most; %s of it in the GPU's memory, and %s in the host's, which "
 			    "the link to it slowed down",

@@ -1009,12 +1009,15 @@ struct weir_space_stats {
 	uint64_t nr_brackets, nr_waits;		    /**< begun; that waited for memory */
 	uint64_t nr_remaps;			    /**< blocks mapped elsewhere */
 	uint64_t nr_dead_dropped, nr_clean_dropped; /**< evictions that copied nothing */
-	uint64_t nr_overwrites_saved;		    /**< copies in saved so */
-	uint64_t nr_pool_hits, nr_pool_misses;	    /**< allocations */
-	uint64_t nr_plans, nr_divergences;	    /**< repetitions recognised; plans dropped */
-	uint64_t nr_given_up;			    /**< repetitions that may have been missed */
-	uint64_t live_bytes, live_peak_bytes;	    /**< ranges, rounded up to blocks */
-	uint64_t paged_bytes;			    /**< paged ranges, not among live_bytes */
+	/** Where uses are inferred: evictions that digests were taken for, and of these the ones
+	 * that found the block unchanged; they are among nr_clean_dropped. */
+	uint64_t nr_compared, nr_unchanged;
+	uint64_t nr_overwrites_saved;	       /**< copies in saved so */
+	uint64_t nr_pool_hits, nr_pool_misses; /**< allocations */
+	uint64_t nr_plans, nr_divergences;     /**< repetitions recognised; plans dropped */
+	uint64_t nr_given_up;		       /**< repetitions that may have been missed */
+	uint64_t live_bytes, live_peak_bytes;  /**< ranges, rounded up to blocks */
+	uint64_t paged_bytes;		       /**< paged ranges, not among live_bytes */
 	uint64_t block_bytes;
 	uint64_t nr_resumed; /**< plans followed again after events that differed */
 };

@@ -59,6 +59,7 @@ enum backend_stream_kind {
 	BACKEND_COMPUTE,
 	BACKEND_COPY_IN,  /* copies towards the device, on a copy engine */
 	BACKEND_COPY_OUT, /* copies from the device */
+	BACKEND_DIGEST,	  /* digests, whose few blocks go before other streams' kernels */
 };
 
 enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* and read */ };
@@ -340,13 +341,12 @@ struct backend_ops {
 	/*
 	 * Queue the digest of a chunk's first bytes (see digest.h), by a key of this machine's, and
 	 * name it by *ticket, which the caller gives back by digest_take. A few blocks of a kernel
-	 * read the chunk's alias, beside the kernels of other streams; nothing may write the chunk
-	 * from when the digest's turn on its stream comes until it is done: sim traps that. bytes:
-	 * a multiple of DIGEST_TILE_BYTES.
+	 * read the chunk's alias, beside the kernels of other streams. What is written meanwhile,
+	 * from when the digest's turn on its stream comes until it is done, may be in it or not.
+	 * The chunk is not destroyed before. bytes: a multiple of DIGEST_TILE_BYTES.
 	 * -EINVAL: also a chunk that is not in the stream's device's own memory; -EACCES, logged:
 	 * the device has no alias of it; -EBUSY: BACKEND_DIGESTS_MAX are not taken.
-	 * Optional: -ENOSYS. By: nobody yet; core (S) is going to. Blocks: no, but see
-	 * digest_prepare.
+	 * Optional: -ENOSYS. By: core (S). Blocks: no, but see digest_prepare.
 	 */
 	int (*digest)(struct backend *b, stream_id_t stream, const struct backend_chunk *chunk,
 		      uint64_t bytes, uint32_t *ticket);
@@ -354,7 +354,8 @@ struct backend_ops {
 	/*
 	 * Take a digest, once a later fence of its stream is done. What it is after an error of the
 	 * stream's work is not defined, and may equal others. *out may be NULL: the ticket alone is
-	 * given back. -EINVAL: no such ticket; sim: -EBUSY, the digest is not done.
+	 * given back. -EINVAL: no such ticket; sim: -EBUSY, the digest is not done, and
+	 * -WEIR_ETRAP, logged, where `out` is asked for though the chunk was written meanwhile.
 	 * Optional: -ENOSYS. By: as digest. Blocks: no.
 	 */
 	int (*digest_take)(struct backend *b, uint32_t ticket, struct digest *out);

@@ -6,7 +6,8 @@
  *   home     the copy that its address is for: what launches use; NULL: unbacked
  *   source   what the copy into home reads, until that is done; NULL: home is not being filled
  *   below    a copy at a lower place, with which leaving home costs no copy: valid, or (cleaning)
- *            being filled from home; while home is being filled it may be the source, which stays
+ *            being filled from home, or (unproved) valid if home was not changed since, which
+ *            compare.c can tell; while home is being filled it may be the source, which stays
  *
  * and one chunk that the address shows, to all devices:
  *
@@ -20,23 +21,29 @@
 #ifndef WEIR_CORE_BLOCK_H
 #define WEIR_CORE_BLOCK_H
 
+#include "src/backend/digest.h"
 #include "src/core/pmm.h"
 
 /* A copy into below while the block stays where it is: it makes the block clean, unless it is
- * written before the copy is done. */
+ * written before the copy is done. Cancelled is also a comparison that the block did not wait for:
+ * it does not move until that is done. */
 enum block_cleaning { CLEANING_NONE, CLEANING_ACTIVE, CLEANING_CANCELLED };
 
 /*
  * Invariants (block_check()): unbacked implies no other copy, and dead. source, below and home are
  * different chunks at different places, but for a source that is below. below is lower than home.
- * dead implies no below, but for one whose filling was cancelled. cleaning implies below and no
- * source. A stale chunk says so itself.
+ * dead implies no below, but for one whose filling was cancelled. An active cleaning implies below,
+ * any no source. unproved implies below and digested; comparing a source and no below. digested
+ * implies below, or a home that is not its own place. A stale chunk says so itself.
  */
 struct copies {
 	struct chunk *home, *source, *below;
 	struct chunk *mapped;
 	bool dead;	  /* contents are not needed */
 	uint8_t cleaning; /* enum block_cleaning */
+	bool unproved;	  /* home may have been written since it was equal to below */
+	bool digested;	  /* the block's digest is that of below; without one, of its lower home */
+	bool comparing;	  /* on its way home, if that is not equal to the source: see compare.c */
 };
 
 /* All fields are guarded by the space's lock. pins > 0 implies backed. */
@@ -47,6 +54,9 @@ struct block {
 	bracket_seq_t last_write; /* of these, the newest that may have written it */
 	uint32_t pins;		  /* open brackets that named only a part of the range */
 	uint32_t host_pins;	  /* of these, host brackets: the CPU has access */
+	struct digest digest;	  /* if digested */
+	uint8_t nr_changed;	  /* comparisons in a row that found it changed, */
+	uint8_t nr_left_out;	  /* and evictions since without one */
 };
 
 static inline bool block_is_backed(const struct block *block)
@@ -75,7 +85,7 @@ static inline bool block_is_settled_at(const struct block *block, place_t place)
 /* Whether a valid copy is below. */
 static inline bool block_is_clean(const struct block *block)
 {
-	return block->at.below && block->at.cleaning == CLEANING_NONE;
+	return block->at.below && block->at.cleaning == CLEANING_NONE && !block->at.unproved;
 }
 
 /* Whether one is below, at that place. */
@@ -84,7 +94,14 @@ static inline bool block_is_clean_at(const struct block *block, place_t place)
 	return block_is_clean(block) && block->at.below->place == place;
 }
 
-/* Whether leaving home costs a copy. */
+/* Whether a copy is at that place that the block could do without: valid or unproved. */
+static inline bool block_has_spare(const struct block *block, place_t place)
+{
+	return block->at.below && block->at.below->place == place &&
+	       block->at.cleaning == CLEANING_NONE;
+}
+
+/* Whether leaving home costs a copy, for all that is known. */
 static inline bool block_is_dirty(const struct block *block)
 {
 	return !block->at.dead && !block_is_clean(block);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "src/cost/cost.h"
+#include "src/core/migrate.h"
 #include "src/core/tracing.h"
 
 /* Blocks unmapped by one migrate_drop_stale(): the calls take time that a launch may wait for. */
@@ -87,8 +88,7 @@ int migrate_mend(struct weir_space *space, struct range *range, uint32_t i)
 	return err;
 }
 
-/* Unmap the block, but not what is stale. */
-static int unplug_block(struct weir_space *space, struct range *range, uint32_t i)
+int migrate_unplug(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
 	int err;
@@ -108,7 +108,7 @@ static int unplug_block(struct weir_space *space, struct range *range, uint32_t 
 static int remap_block(struct weir_space *space, struct range *range, uint32_t i,
 		       const struct chunk *to)
 {
-	int err = unplug_block(space, range, i);
+	int err = migrate_unplug(space, range, i);
 
 	return err ? err : map_block(space, range, i, to);
 }
@@ -116,13 +116,12 @@ static int remap_block(struct weir_space *space, struct range *range, uint32_t i
 /* A move failed after the remap: the block must not stay mapped to the chunk that goes back. */
 static void unplug_surely(struct weir_space *space, struct range *range, uint32_t i)
 {
-	for (int t = 0; t < SPACE_TRIES && unplug_block(space, range, i); t++)
+	for (int t = 0; t < SPACE_TRIES && migrate_unplug(space, range, i); t++)
 		;
 }
 
-/* Give a block another home, and tell the mode if that is in its own memory, or was. */
-static void change_home(struct weir_space *space, struct range *range, uint32_t i,
-			const struct copies *to, enum weir_cause cause)
+void migrate_change_home(struct weir_space *space, struct range *range, uint32_t i,
+			 const struct copies *to, enum weir_cause cause)
 {
 	struct block *block = &range->block[i];
 	place_t own = range_block_own(range, i);
@@ -133,8 +132,7 @@ static void change_home(struct weir_space *space, struct range *range, uint32_t 
 		space->ops->moved(space, range, i, !was, cause);
 }
 
-/* A chunk whose contents nobody needs any more goes back to its pool. NULL is allowed. */
-static void chunk_vacate(struct weir_space *space, struct chunk *chunk)
+void migrate_vacate(struct weir_space *space, struct chunk *chunk)
 {
 	if (!chunk)
 		return;
@@ -155,9 +153,10 @@ int migrate_back(struct weir_space *space, struct range *range, uint32_t i, stru
 		return err;
 	}
 	block->ready = 0;
-	change_home(space, range, i,
-		    &(struct copies){.home = chunk, .mapped = chunk, .dead = block->at.dead},
-		    WEIR_CAUSE_DEMAND);
+	migrate_change_home(
+		space, range, i,
+		&(struct copies){.home = chunk, .mapped = chunk, .dead = block->at.dead},
+		WEIR_CAUSE_DEMAND);
 	tracing_place(space, range, i, NULL);
 	return 0;
 }
@@ -169,40 +168,56 @@ int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
 	int err;
 
 	assert(block->at.dead && !block_is_moving(block) && !block->at.below);
-	err = unplug_block(space, range, i);
+	err = migrate_unplug(space, range, i);
 	if (err)
 		return err;
-	change_home(space, range, i, &(struct copies){.mapped = block->at.mapped, .dead = true},
-		    WEIR_CAUSE_EVICTION);
+	migrate_change_home(space, range, i,
+			    &(struct copies){.mapped = block->at.mapped, .dead = true},
+			    WEIR_CAUSE_EVICTION);
 	tracing_place(space, range, i, home);
-	chunk_vacate(space, home);
+	migrate_vacate(space, home);
 	return 0;
 }
 
 void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block)
 {
 	struct chunk *below = block->at.below;
+	struct copies to = block->at;
 
+	if (!below && !to.digested)
+		return;
+	to.unproved = to.digested = false;
 	if (block_is_cleaning(block)) { /* until it is done */
-		block_set_below(range, block, below, CLEANING_CANCELLED);
+		to.cleaning = CLEANING_CANCELLED;
+		block_change(range, block, &to);
 		return;
 	}
+	to.below = NULL;
+	block_change(range, block, &to);
 	if (!below)
 		return;
-	block_set_below(range, block, NULL, CLEANING_NONE);
 	if (block->at.source != below) /* else it is still being read: move_finish() drops it */
-		chunk_vacate(space, below);
+		migrate_vacate(space, below);
 }
 
 void migrate_set_dead(struct weir_space *space, struct range *range, struct block *block, bool dead)
 {
-	migrate_drop_lower(space, range, block);
+	const struct copies *at = &block->at;
+	struct copies to = *at;
+
+	if (!dead && at->below && at->digested && at->home->place == range->own) {
+		to.unproved = true;
+		if (!at->unproved)
+			block_change(range, block, &to);
+	} else {
+		migrate_drop_lower(space, range, block);
+	}
+	block->nr_changed = dead ? 0 : block->nr_changed;
 	block_set_dead(range, block, dead);
 }
 
-/* Add the block's copy from one of its chunks to another one to the batch of that path. */
-static int batch_add(struct weir_space *space, struct range *range, uint32_t i,
-		     const struct chunk *to, const struct chunk *from, enum weir_cause cause)
+int migrate_queue(struct weir_space *space, struct range *range, uint32_t i, const struct chunk *to,
+		  const struct chunk *from, enum weir_cause cause)
 {
 	struct path *path = space_path(space, from->place, to->place);
 	struct copy_batch *batch = &path->batch;
@@ -233,8 +248,7 @@ static void note_stale(struct weir_space *space, struct range *range, uint32_t i
 	space->nr_stale++;
 }
 
-/* The copy into home cannot be queued: back to the source. */
-static void undo_move(struct weir_space *space, struct range *range, uint32_t i)
+void migrate_undo(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
 	struct chunk *home = block->at.home;
@@ -248,8 +262,10 @@ static void undo_move(struct weir_space *space, struct range *range, uint32_t i)
 	to.source = NULL;
 	if (to.below == to.home)
 		to.below = NULL;
-	change_home(space, range, i, &to, WEIR_CAUSE_EVICTION);
-	chunk_vacate(space, home);
+	to.unproved = to.unproved && to.below;
+	to.digested = to.digested && (to.below || to.home->place != range->own);
+	migrate_change_home(space, range, i, &to, WEIR_CAUSE_EVICTION);
+	migrate_vacate(space, home);
 }
 
 int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
@@ -270,17 +286,18 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	}
 	if (!copied) {
 		block->ready = 0;
-		change_home(space, range, i, &to, cause);
+		migrate_change_home(space, range, i, &to, cause);
 		tracing_place(space, range, i, lower);
-		chunk_vacate(space, lower);
+		migrate_vacate(space, lower);
 		return 0;
 	}
 	to.source = lower;
 	to.below = block->at.below ? block->at.below : lower;
-	change_home(space, range, i, &to, cause);
-	err = batch_add(space, range, i, chunk, lower, cause);
+	to.digested = block->at.digested;
+	migrate_change_home(space, range, i, &to, cause);
+	err = migrate_queue(space, range, i, chunk, lower, cause);
 	if (err)
-		undo_move(space, range, i);
+		migrate_undo(space, range, i);
 	return err;
 }
 
@@ -300,7 +317,7 @@ int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, str
 	assert(block_is_backed(block) && !block_is_moving(block));
 	assert(!block->at.dead && !block->at.below);
 	block_set_below(range, block, lower, CLEANING_ACTIVE);
-	err = batch_add(space, range, i, lower, block->at.home, WEIR_CAUSE_WRITEBACK);
+	err = migrate_queue(space, range, i, lower, block->at.home, WEIR_CAUSE_WRITEBACK);
 	if (err) {
 		block_set_below(range, block, NULL, CLEANING_NONE);
 		pmm_chunk_put(&space->pmm[lower->place], lower);
@@ -308,26 +325,25 @@ int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, str
 	return err;
 }
 
-/* The part of an eviction that copies. */
+/* The part of an eviction that copies; the block is unmapped. */
 static int evict_copy(struct weir_space *space, struct range *range, uint32_t i,
 		      struct chunk *lower, enum weir_cause cause)
 {
 	struct block *block = &range->block[i];
 	struct copies to = {.home = lower, .source = block->at.home};
-	int err = unplug_block(space, range, i);
-
-	if (err)
-		return err;
-	err = batch_add(space, range, i, lower, block->at.home, cause);
+	int err = migrate_queue(space, range, i, lower, block->at.home, cause);
 	if (err)
 		return err;
 	/* A lower copy stays one only if it is below the new home. */
-	if (block->at.below && range_block_rank(range, i, block->at.below->place) <=
-				       range_block_rank(range, i, lower->place))
+	if (block->at.below == lower)
+		block_set_below(range, block, NULL, CLEANING_NONE);
+	else if (block->at.below &&
+		 (block->at.unproved || range_block_rank(range, i, block->at.below->place) <=
+						range_block_rank(range, i, lower->place)))
 		migrate_drop_lower(space, range, block);
 	to.mapped = block->at.mapped;
 	to.below = block->at.below;
-	change_home(space, range, i, &to, cause);
+	migrate_change_home(space, range, i, &to, cause);
 	return 0;
 }
 
@@ -350,19 +366,24 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 		*freed = true;
 		return 0;
 	}
+	if (!lower && block->at.unproved)
+		lower = block->at.below;
+	err = migrate_unplug(space, range, i);
+	if (err)
+		return err;
 	if (lower) {
 		*freed = false;
 		return evict_copy(space, range, i, lower, cause);
 	}
 	assert(block_is_clean(block));
-	err = unplug_block(space, range, i);
-	if (err)
-		return err;
 	block->ready = 0;
-	change_home(space, range, i,
-		    &(struct copies){.home = block->at.below, .mapped = block->at.mapped}, cause);
+	migrate_change_home(space, range, i,
+			    &(struct copies){.home = block->at.below,
+					     .mapped = block->at.mapped,
+					     .digested = block->at.digested},
+			    cause);
 	tracing_place(space, range, i, upper);
-	chunk_vacate(space, upper);
+	migrate_vacate(space, upper);
 	space->stats.nr_clean_dropped++;
 	*freed = true;
 	return 0;
@@ -386,19 +407,22 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 		space->stats.nr_dead_dropped++;
 	giver->ready = 0;
 	note_stale(space, from, i);
-	change_home(
-		space, from, i,
-		&(struct copies){.home = giver->at.below, .mapped = chunk, .dead = giver->at.dead},
-		WEIR_CAUSE_EVICTION);
+	migrate_change_home(space, from, i,
+			    &(struct copies){.home = giver->at.below,
+					     .mapped = chunk,
+					     .dead = giver->at.dead,
+					     .digested = giver->at.digested},
+			    WEIR_CAUSE_EVICTION);
 	taker->ready = 0;
 	/* The chunk is in use by what used the giver. */
 	taker->last_use = MAX(taker->last_use, range_block_last_use(from, i));
 	to->last_part_use = MAX(to->last_part_use, taker->last_use);
-	change_home(space, to, n, &(struct copies){.home = chunk, .mapped = chunk, .dead = true},
-		    WEIR_CAUSE_DEMAND);
+	migrate_change_home(space, to, n,
+			    &(struct copies){.home = chunk, .mapped = chunk, .dead = true},
+			    WEIR_CAUSE_DEMAND);
 	tracing_place(space, from, i, chunk);
 	tracing_place(space, to, n, lower);
-	chunk_vacate(space, lower);
+	migrate_vacate(space, lower);
 	return 0;
 }
 
@@ -441,9 +465,9 @@ static void batch_undo(struct weir_space *space, const struct path *path, struct
 
 		if (block_is_cleaning(block)) {
 			block_set_below(range, block, NULL, CLEANING_NONE);
-			chunk_vacate(space, below);
+			migrate_vacate(space, below);
 		} else {
-			undo_move(space, range, batch->move[n].block);
+			migrate_undo(space, range, batch->move[n].block);
 		}
 	}
 	batch->nr = 0;
@@ -548,7 +572,7 @@ static void move_finish(struct weir_space *space, const struct move *move)
 		to.source = NULL;
 	}
 	block_change(range, block, &to);
-	chunk_vacate(space, unused);
+	migrate_vacate(space, unused);
 	space->epoch++;
 }
 

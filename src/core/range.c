@@ -349,6 +349,9 @@ int range_check(const struct weir_space *space, const struct range *range)
 	    counted.nr_dead != range->nr_dead || counted.nr_clean != range->nr_clean ||
 	    counted.nr_unmapped != range->nr_unmapped ||
 	    counted.nr_cleaning != range->nr_cleaning || counted.nr_stale != range->nr_stale ||
+	    counted.nr_unproved != range->nr_unproved ||
+	    counted.nr_comparing != range->nr_comparing ||
+	    counted.nr_digested_below != range->nr_digested_below ||
 	    counted.nr_resident != range->nr_resident ||
 	    counted.nr_arriving != range->nr_arriving || pins != range->part_pins) {
 		log_error("range %p: its counts differ from its blocks'", range->addr);

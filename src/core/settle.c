@@ -151,6 +151,9 @@ int settle_on_path(struct weir_space *space, struct path *path, struct settle *s
 
 int settle_on_leaving(struct weir_space *space, place_t from, struct settle *settle)
 {
+	/* What takes least time comes first. */
+	if (from == PLACE_OWN && settle_on_compared(space, settle))
+		return SETTLE_WAIT;
 	for (uint32_t p = space->nr_paths; p-- > 0;)
 		if (space->path[p].from == from && settle_on_path(space, &space->path[p], settle))
 			return SETTLE_WAIT;

@@ -187,6 +187,7 @@ void space_fini(struct weir_space *space)
 
 	assert(!space->nr_ranges);
 	(void)b->ops->set_progress(b, NULL, space);
+	compare_fini(space);
 	paths_fini(space);
 	places_fini(space);
 	for (uint32_t i = 0; i < space->nr_slots; i++) {
@@ -220,6 +221,7 @@ static void retire_brackets(struct weir_space *space)
 void space_progress(struct weir_space *space)
 {
 	migrate_retire(space);
+	compare_retire(space);
 	retire_brackets(space);
 	if (space->shared)
 		space->shared_ops->progress(space);

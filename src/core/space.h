@@ -59,12 +59,13 @@ struct range {
 	uint32_t nr_resident, nr_unmapped; /* blocks at their own places; and not mapped */
 	uint32_t nr_copying, nr_cleaning;  /* the first is the sum of nr_moving[] */
 	uint32_t nr_dead, nr_clean;
-	uint32_t pins;		  /* open brackets that name all of it */
-	uint32_t part_pins;	  /* sum of its blocks' pins */
-	uint32_t nr_discards;	  /* open brackets that discard some of it */
-	uint32_t nr_backed;	  /* the sum of nr_home[] */
-	bracket_seq_t last_use;	  /* newest bracket that named all of it */
-	bracket_seq_t last_write; /* newest of these that may have written it */
+	uint32_t nr_digested_below; /* blocks whose home is lower and has a digest */
+	uint32_t pins;		    /* open brackets that name all of it */
+	uint32_t part_pins;	    /* sum of its blocks' pins */
+	uint32_t nr_discards;	    /* open brackets that discard some of it */
+	uint32_t nr_backed;	    /* the sum of nr_home[] */
+	bracket_seq_t last_use;	    /* newest bracket that named all of it */
+	bracket_seq_t last_write;   /* newest of these that may have written it */
 	/* The mode's: brackets that used some of it in its present life, discards among them; and
 	 * when the last one did, in blocks that brackets used; 0: none yet. */
 	uint32_t nr_uses, used_at;
@@ -85,6 +86,8 @@ struct range {
 	uint32_t nr_arrivals; /* times that a block came to rest at its own place */
 	uint32_t stride;      /* of range_nth_block() */
 	uint32_t nr_stale;
+	uint32_t nr_unproved, nr_comparing;
+	uint32_t nr_same, nr_changed;	   /* what comparisons found in its present life */
 	uint32_t nr_replicated;		   /* allocations in it that have replicas */
 	uint32_t first_stale;		   /* no block below it is stale */
 	uint32_t number;		   /* by which the owner knows it */
@@ -207,6 +210,7 @@ struct path {
 	bool unfenced; /* the last of them are queued and have no fence yet */
 };
 
+struct compares;
 struct settle;
 
 /* A part of a pass that has a range's blocks backed: place_back(). */
@@ -310,6 +314,7 @@ struct weir_space {
 	enum weir_space_mode mode;
 	struct pmm pmm[PLACES_MAX]; /* by place */
 	struct path *path;	    /* space_path() */
+	struct compares *compares;  /* NULL: what may have been written is copied */
 	/* All of them, pooled ones and arenas included. Decisions go by the first table: newest
 	 * first, wherever the backend put them. */
 	struct range **range, **by_addr;
@@ -384,14 +389,18 @@ static inline struct path *space_path(const struct weir_space *space, place_t fr
 	return &space->path[to * (space->nr_places - 1) + from - (from > to)];
 }
 
-/* Blocks that are copied out of a place: queued, and with those that wait in a batch. */
+/* compare.c: blocks of a place that are being compared. */
+uint32_t compare_nr(const struct weir_space *space, place_t from);
+
+/* Blocks that are copied out of a place, or compared for that: queued, and with those that wait in
+ * a batch. */
 static inline uint32_t space_nr_leaving(const struct weir_space *space, place_t from)
 {
 	uint32_t nr = 0;
 
 	for (uint32_t p = 0; p < space->nr_paths; p++)
 		nr += space->path[p].from == from ? space->path[p].moving.nr : 0;
-	return nr;
+	return nr + compare_nr(space, from);
 }
 
 /* Copies on a path: queued, and with those that wait in its batch. */
@@ -437,9 +446,11 @@ static inline uint32_t space_nr_to_leave(const struct weir_space *space, place_t
 	return nr;
 }
 
-/* Whether any copy is queued. */
+/* Whether any copy is queued, or may be when a comparison is done. */
 static inline bool space_is_copying(const struct weir_space *space)
 {
+	if (compare_nr(space, PLACE_OWN))
+		return true;
 	for (uint32_t p = 0; p < space->nr_paths; p++)
 		if (space->path[p].moving.nr)
 			return true;
@@ -801,10 +812,11 @@ int migrate_up(struct weir_space *space, struct range *range, uint32_t i, struct
 
 /*
  * Move a settled block down; not pinned, the brackets that named it done. A dead one is unbacked;
- * others are copied to `lower`, or without one, being clean, keep their lower copy. lower: at a
- * place below the block's that has no valid lower copy of it; consumed on success, unless the block
- * is dead. *freed: whether its chunk came free at once. The block is left unmapped: most are
- * fetched before anybody uses them there, and are spared a mapping call each way.
+ * others are copied to `lower`; or without one, being clean, keep their lower copy; or, if that is
+ * unproved, are copied into it. lower: at a place below the block's that has no valid lower copy of
+ * it; consumed on success, unless the block is dead. *freed: whether its chunk came free at once.
+ * The block is left unmapped: most are fetched before anybody uses them there, and are spared a
+ * mapping call each way.
  */
 int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
 		  enum weir_cause cause, bool *freed);
@@ -834,10 +846,11 @@ int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, str
 /* Take away the chunk of a dead block, at any place; idle as above. */
 int migrate_unback(struct weir_space *space, struct range *range, uint32_t i);
 
-/* Drop the lower copy of a clean block. */
+/* Drop a block's lower copy. */
 void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block);
 
-/* The block is written, or its contents die (`dead`): its lower copy is none any more. */
+/* The block is written, or its contents die (`dead`): its lower copy is none any more, or
+ * unproved. */
 void migrate_set_dead(struct weir_space *space, struct range *range, struct block *block,
 		      bool dead);
 
@@ -868,5 +881,42 @@ int migrate_set_devices(struct weir_space *space, struct range *range, uint64_t 
 
 /* Finish the moves that are done. */
 void migrate_retire(struct weir_space *space);
+
+/*
+ * ---- compare.c: whether a block changed while it was on the device
+ *
+ * Where nobody declares what is written, a written block keeps its lower copy, unproved, and what
+ * leaves the device's own memory is compared with it first, by digests (docs/backend.md). A digest
+ * is taken of what leaves and kept in the block, for the next time. Lock held.
+ */
+
+/* A space of one device, and no range, compares from here on. -ENOTSUP: it cannot; -ENOMEM; or the
+ * driver's error. compare_fini: nothing is under way. */
+int compare_init(struct weir_space *space);
+void compare_fini(struct weir_space *space);
+
+/* The stream of its digests, for tests. */
+stream_id_t compare_stream(const struct weir_space *space);
+
+/* Whether a block that leaves is to be compared: not if its last comparisons found it changed, but
+ * now and then. */
+bool compare_is_wanted(const struct weir_space *space, struct block *block, enum weir_cause cause);
+
+/* An eviction as migrate_evict() makes it, that compares first. -EBUSY: that cannot be done, and
+ * the block is as it was, or unmapped. */
+int compare_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
+		  enum weir_cause cause);
+
+/* The block is wanted and does not wait: it stays at home as if it had not been compared. */
+void compare_cancel(struct weir_space *space, struct range *range, uint32_t i);
+
+/* Let a use's blocks that are being compared go on: a part of a pass; those that the space has no
+ * more patience for are cancelled. */
+int compare_settle(struct weir_space *space, const struct space_use *use, struct settle *settle);
+
+/* See to comparisons that are done, whose copies are then queued; wait for the first. As
+ * migrate_retire() and settle_on_path(). */
+void compare_retire(struct weir_space *space);
+int settle_on_compared(struct weir_space *space, struct settle *settle);
 
 #endif

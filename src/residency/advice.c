@@ -423,6 +423,8 @@ static int settle_on_block(struct weir_space *space, const struct block *block, 
 
 	if (!block_is_moving(block) && !(write && block_is_cleaning(block)))
 		return 0;
+	if (at->comparing && settle_on_compared(space, settle))
+		return SETTLE_WAIT;
 	if (settle_on_path(space,
 			   at->source ? space_path(space, at->source->place, at->home->place)
 				      : space_path(space, at->home->place, at->below->place),

@@ -181,6 +181,7 @@ static void range_reset(struct weir_space *space, struct range *range)
 	advice_reset(space, range);
 	home_reset(space, range);
 	ask_reset(range);
+	range->nr_same = range->nr_changed = 0;
 }
 
 /* Plans are made for a budget. */

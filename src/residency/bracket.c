@@ -310,7 +310,8 @@ void bracket_expect_writes(struct weir_space *space, const struct space_use *use
 	if (!use_writes(use))
 		return;
 	for (uint32_t i = use->first;
-	     i < use->first + use->nr && (range->nr_dead || range->nr_clean || range->nr_cleaning);
+	     i < use->first + use->nr &&
+	     (range->nr_dead || range->nr_clean || range->nr_cleaning || range->nr_digested_below);
 	     i++) {
 		if (WEIR_MUTANT == 4 && block_is_clean(&range->block[i]) &&
 		    !block_is_clean_at(&range->block[i], space_host(space)))

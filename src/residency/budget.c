@@ -65,7 +65,7 @@ static int budget_pass(struct weir_space *space, void *arg, struct settle *settl
 		(void)pmm_give(pmm, pmm_nr_beyond(pmm) * pmm->chunk_bytes);
 		if (!pmm_nr_beyond(pmm))
 			return 0;
-		if (!room_free(space, place))
+		if (!room_free(space, place, true))
 			err = leave_more(space, place, settle);
 	}
 	return err;

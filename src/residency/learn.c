@@ -21,6 +21,8 @@
 /* A use in place is slow when it takes so many times as long as modelled, and not slower than: */
 #define SLOW_MIN 1.5
 #define SLOW_MAX 32
+/* A range is taken to be read only if comparisons found it so more often than changed. */
+#define UNCHANGED_TIMES 2u
 
 /* What brackets of a kernel took with everything resident, and by the cost model, in all. */
 struct kernel_rate {
@@ -442,6 +444,18 @@ static void learn_ranges(struct learning *l)
 	}
 }
 
+/* What comparisons found unchanged most of the time leaves as if it was only read. */
+static void learn_unchanged(struct learning *l)
+{
+	for (uint32_t u = 0; u < l->nr_uses; u++) {
+		const struct range *range = l->range[l->use[u].life];
+
+		if (range && range->nr_same > UNCHANGED_TIMES * range->nr_changed &&
+		    l->use[u].kind == WEIR_WRITE)
+			l->use[u].kind = WEIR_READ;
+	}
+}
+
 static int make_plan(const struct learning *l, struct plan **out)
 {
 	struct plan_input input = {
@@ -485,6 +499,7 @@ int learn_plan(struct weir_space *space, struct planner *p)
 	learn_steps(&l);
 	learn_discards(&l);
 	learn_ranges(&l);
+	learn_unchanged(&l);
 	err = l.nr_steps ? make_plan(&l, &plan) : -ENOENT;
 	if (err)
 		goto out;

@@ -241,6 +241,9 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 
 	if (is_ready(use))
 		return 0;
+	err = compare_settle(space, use, settle);
+	if (err)
+		return err;
 	if (use->stays)
 		return place_staying(space, p, settle);
 	get_wanted(space, use, &in);

@@ -364,9 +364,10 @@ bool room_free_pooled(struct weir_space *space, place_t place);
  * any. */
 bracket_seq_t room_first_pooled_use(const struct weir_space *space, place_t place);
 
-/* Free a chunk of a place that an idle freed range has, or a dead block, or that is a clean block's
- * lower copy: for others, who need the memory. @return whether there was one */
-bool room_free(struct weir_space *space, place_t place);
+/* Free a chunk of a place that an idle freed range has, or a dead block, or that is a block's lower
+ * copy. For the space itself (`own`), or for others, who do not get copies that a limit needs.
+ * @return whether there was one */
+bool room_free(struct weir_space *space, place_t place, bool own);
 
 /*
  * A chunk of a device's own memory: what others of the machine do not use, else evicting what is

@@ -143,7 +143,7 @@ static uint32_t find_saved(const struct weir_space *space, place_t place)
 	return saved;
 }
 
-/* Free the lower copy of a clean block at a place, of ranges that are read mostly or of others.
+/* Free the lower copy of a block at a place, of ranges that are read mostly or of others.
  * own: for the space itself. */
 static bool free_lower_copy(struct weir_space *space, place_t place, bool read_mostly, bool own)
 {
@@ -154,10 +154,11 @@ static bool free_lower_copy(struct weir_space *space, place_t place, bool read_m
 
 		if (range->residency->read_mostly != read_mostly)
 			continue;
-		for (uint32_t i = 0; range->nr_clean && i < range->nr_blocks; i++) {
+		for (uint32_t i = 0;
+		     (range->nr_clean || range->nr_unproved) && i < range->nr_blocks; i++) {
 			struct block *block = &range->block[i];
 
-			if (!block_is_clean_at(block, place) || block_is_moving(block) ||
+			if (!block_has_spare(block, place) || block_is_moving(block) ||
 			    saved & 1u << block->at.home->place)
 				continue;
 			migrate_drop_lower(space, range, block);
@@ -208,10 +209,10 @@ struct chunk *room_try(struct weir_space *space, place_t place)
 	return chunk;
 }
 
-bool room_free(struct weir_space *space, place_t place)
+bool room_free(struct weir_space *space, place_t place, bool own)
 {
 	return room_free_pooled(space, place) || free_dead(space, place) ||
-	       free_lower_copies(space, place, false);
+	       free_lower_copies(space, place, own);
 }
 
 /* Whether blocks that are resident at `own` may leave for a place. Another device's own memory
@@ -302,7 +303,12 @@ static int evict_into(struct weir_space *space, struct range *range, uint32_t i,
 
 	if (range->block[i].at.home->place == range->own)
 		past_moved(space, range, false);
-	err = migrate_evict(space, range, i, lower, cause, freed);
+	*freed = false;
+	err = compare_is_wanted(space, &range->block[i], cause)
+		      ? compare_evict(space, range, i, lower, cause)
+		      : -EBUSY;
+	if (err == -EBUSY)
+		err = migrate_evict(space, range, i, lower, cause, freed);
 	if (lower && range->block[i].at.home != lower)
 		pmm_chunk_put(&space->pmm[lower->place], lower);
 	return err;
@@ -330,7 +336,7 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 
 	if (block_is_clean(block)) {
 		lower = room_between(space, range, i);
-	} else if (block_is_dirty(block)) {
+	} else if (block_is_dirty(block) && !block->at.unproved) {
 		lower = room_below(space, range, i, block->at.home->place);
 		if (!lower)
 			return -ENOSPC;
@@ -344,7 +350,7 @@ int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t
 	struct block *block = &range->block[i];
 	struct chunk *lower = NULL;
 
-	if (!block->at.dead && !block_is_clean_at(block, to)) {
+	if (!block->at.dead && !block_has_spare(block, to)) {
 		lower = room_try(space, to);
 		if (!lower)
 			return -ENOSPC;
@@ -363,6 +369,7 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i, place_
 	if (range_block_is_pinned(range, i) || range_is_marked(space, range, i) ||
 	    range_block_last_write(range, i) > space->done_seq)
 		return -EAGAIN;
+	migrate_drop_lower(space, range, block); /* an unproved one */
 	lower = pmm_chunk_get(&space->pmm[space_host(space)]);
 	if (!lower)
 		return -ENOSPC; /* not at the cost of other lower copies */
@@ -382,6 +389,8 @@ int room_leave(struct weir_space *space, place_t place)
 	range = pick_range(space, place, PICK_ANY, &i);
 	if (!range)
 		return -EAGAIN;
+	if (range->block[i].at.unproved)
+		return evict_into(space, range, i, NULL, WEIR_CAUSE_EVICTION, &freed);
 	chunk = room_below(space, range, i, place);
 	if (chunk)
 		return evict_into(space, range, i, chunk, WEIR_CAUSE_EVICTION, &freed);

@@ -108,9 +108,6 @@ enum {
 	X(context_create_v4, "cuCtxCreate_v4",                                                   \
 	  (cu_context * context, void *parameters, unsigned int flags, cu_device device))        \
 	X(context_destroy, "cuCtxDestroy_v2", (cu_context context))                              \
-	X(stream_priorities, "cuCtxGetStreamPriorityRange", (int *least, int *greatest))         \
-	X(stream_create_priority, "cuStreamCreateWithPriority",                                  \
-	  (cu_stream * stream, unsigned int flags, int priority))                                \
 	X(stream_context_v2, "cuStreamGetCtx_v2",                                                \
 	  (cu_stream stream, cu_context * context, void **green))                                \
 	X(event_elapsed_v2, "cuEventElapsedTime_v2", (float *ms, cu_event begin, cu_event end))  \

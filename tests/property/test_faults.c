@@ -59,6 +59,7 @@ struct script {
 	uint64_t nr_calls;		    /* of the backend, that it makes at least */
 	uint64_t apart; /* from one call that fails in the first round to the next, usually */
 	bool both;	/* a space of two devices; the last stream is the second one's */
+	bool compares;	/* what leaves is compared first */
 };
 
 /* The steps of the first script, and the calls that they make. */
@@ -78,6 +79,20 @@ static const struct script script_devices = {
 	.blocks = {[HOST] = 48, [GPU0] = 16, [GPU1] = 8},
 	.apart = 4,
 	.both = true,
+};
+
+/* A space that compares what leaves, and launches that may touch anything. */
+static const struct script script_compare = {
+	.before = before,
+	.repeated = repeated_open,
+	.after = after,
+	.nr_before = ARRAY_LEN(before),
+	.nr_repeated = ARRAY_LEN(repeated_open),
+	.nr_after = ARRAY_LEN(after),
+	.blocks = {[GPU0] = 16, [HOST] = 48},
+	.nr_calls = 500,
+	.apart = 4,
+	.compares = true,
 };
 
 static const struct script script_places = {
@@ -604,6 +619,8 @@ static void run_create(const struct script *script, const struct faults *faults)
 		MUST(weir_stream_create(run.machine, script->both && s == NR_STREAMS - 1,
 					&run.stream[s]));
 	MUST(weir_space_create(run.machine, &config, &run.space));
+	if (script->compares)
+		MUST(compare_init(run.space));
 	run.space->poison = true;
 	for (uint32_t x = 0; x < NR_RANGES; x++) {
 		run.range[x].words = calloc(range_words[x], 4);
@@ -672,12 +689,13 @@ static void faults_none(void **state)
 }
 
 /*
- * Whether it is right that no call of the program reported the failure: chunks that cannot be had
- * are done without, questions and fences are asked for again, and what destroys has no status.
+ * Whether it is right that no call of the program reported the failure: chunks and digests that
+ * cannot be had are done without, questions and fences are asked for again, and what destroys has
+ * no status.
  */
 static bool may_go_unseen(const struct script *script)
 {
-	static const char *const ops[] = {"chunk_create", "fence_record", "fence_done",
+	static const char *const ops[] = {"chunk_create", "digest", "fence_record", "fence_done",
 					  "fence_wait"};
 
 	if (hook.faults.at > run.nr_calls_alive)
@@ -720,6 +738,20 @@ static void each_call(const struct script *script, uint32_t round, uint32_t nr, 
 	print_message("%u calls failed in turn, %u of them without a status\n", nr_tried,
 		      nr_unseen);
 	assert_true(faults.at > script->nr_calls);
+}
+
+static void faults_compare_none(void **state)
+{
+	static const struct faults none = {0};
+	const struct weir_space_stats *stats = &run.stats;
+
+	(void)state;
+	run_script(&script_compare, &none);
+	print_message("%llu calls of the backend, %llu compared, %llu unchanged\n",
+		      (unsigned long long)run.nr_calls, (unsigned long long)stats->nr_compared,
+		      (unsigned long long)stats->nr_unchanged);
+	assert_true(stats->nr_unchanged > 0);
+	assert_true(stats->nr_compared > stats->nr_unchanged);
 }
 
 /* ------------------------------------------------------------------ three places */
@@ -818,6 +850,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(faults_none),
 		ROUNDS("faults", script_plan),
+		cmocka_unit_test(faults_compare_none),
+		ROUNDS("faults_compare", script_compare),
 		cmocka_unit_test(faults_places_none),
 		ROUNDS("faults_places", script_places),
 		cmocka_unit_test(faults_neighbours_none),

@@ -67,6 +67,10 @@ HOOK(copy_beside, (stream_id_t stream, const struct backend_copy *copies, uint32
      (stream, copies, nr))
 HOOK(packet, (stream_id_t stream, const struct backend_packet *packet), (stream, packet))
 HOOK(packet_prepare, (uint32_t device), (device))
+HOOK(digest,
+     (stream_id_t stream, const struct backend_chunk *chunk, uint64_t bytes, uint32_t *ticket),
+     (stream, chunk, bytes, ticket))
+HOOK(digest_prepare, (uint32_t device), (device))
 HOOK(upload, (stream_id_t stream, void *dst, const void *data, uint64_t bytes),
      (stream, dst, data, bytes))
 HOOK(download, (stream_id_t stream, void *data, const void *src, uint64_t bytes),
@@ -113,6 +117,8 @@ static inline void hook_install(struct backend *flaky, const struct faults *faul
 	hook.ops.copy_beside = hook_copy_beside;
 	hook.ops.packet = hook_packet;
 	hook.ops.packet_prepare = hook_packet_prepare;
+	hook.ops.digest = hook_digest;
+	hook.ops.digest_prepare = hook_digest_prepare;
 	hook.ops.upload = hook_upload;
 	hook.ops.download = hook_download;
 	hook.ops.stream_wait = hook_stream_wait;

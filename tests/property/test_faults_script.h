@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define BLOCK 4096u
+#define BLOCK 8192u
 #define WORDS (BLOCK / 4u)
 
 enum { A, B, C, D, SMALL, NR_RANGES };
@@ -82,6 +82,12 @@ static const struct step before[] = {
 static const struct step repeated[] = {
 	{ALLOC, D, 0, 0}, {FILL, D, 0, 0}, {ADD, D, A, 0}, {ADD, B, A, 0}, {ADD, C, D, 0},
 	{GATHER, SMALL, B, 0}, {FREE, D, 0, 0}, {ADD, A, C, 0},
+};
+
+/* The same where some launches may write anything, for all that is known, and none writes A. */
+static const struct step repeated_open[] = {
+	{ALLOC, D, 0, 0}, {FILL, D, 0, 0}, {ADD, D, A, 0}, {OPEN_ADD, B, A, 0}, {ADD, C, D, 0},
+	{GATHER, SMALL, B, 0}, {FREE, D, 0, 0}, {ADD, C, B, 0},
 };
 
 static const struct step after[] = {

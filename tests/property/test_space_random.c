@@ -34,13 +34,14 @@ static void run_sequence(uint64_t seed)
 	memset(&m, 0, sizeof(m));
 	m.random.state = seed * 0x9e3779b97f4a7c15u;
 	open_space(&m, seed);
-	nr_steps = 8 + below(&m, 24);
+	/* To leave and come back and leave takes longer. */
+	nr_steps = 8 + below(&m, m.compares ? 120 : 24);
 	for (test_step = 0; test_step < nr_steps; test_step++) {
 		uint32_t what = below(&m, 16);
 
 		if (what < 3)
 			op_alloc(&m);
-		else if (what < 9)
+		else if (what < 9 || (m.compares && one_in(&m, 2)))
 			op_bracket(&m);
 		else if (what == 10)
 			op_launch_alone(&m);
@@ -67,9 +68,11 @@ static void test_space_random_sequences(void **state)
 	(void)state;
 	if (!nr)
 		return;
-	printf("%llu brackets, %llu waits, %llu plans, %llu divergences\n",
+	printf("%llu brackets, %llu waits, %llu plans, %llu divergences, %llu compared, "
+	       "%llu unchanged\n",
 	       (unsigned long long)stats->nr_brackets, (unsigned long long)stats->nr_waits,
-	       (unsigned long long)stats->nr_plans, (unsigned long long)stats->nr_divergences);
+	       (unsigned long long)stats->nr_plans, (unsigned long long)stats->nr_divergences,
+	       (unsigned long long)stats->nr_compared, (unsigned long long)stats->nr_unchanged);
 	if (nr < MANY)
 		return;
 	/* Each of them was met often. */
@@ -79,6 +82,7 @@ static void test_space_random_sequences(void **state)
 	assert_true(stats->nr_pool_hits > nr / 10);
 	assert_true(stats->nr_dead_dropped > nr / 10);
 	assert_true(stats->nr_clean_dropped > nr / 10);
+	assert_true(stats->nr_compared > nr / 10 && stats->nr_unchanged > nr / 100);
 	assert_true(stats->nr_overwrites_saved > (kind == TEST_GPU ? 0 : nr / 40));
 	for (int d = 0; d < BACKEND_DIRECTION_NR; d++) {
 		assert_true(total->bytes[d][WEIR_CAUSE_DEMAND] > nr * KIB(1));

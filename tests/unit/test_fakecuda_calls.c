@@ -202,9 +202,9 @@ static void test_streams(void **state)
 
 	(void)state;
 	begin(NULL);
-	ok(more.stream_priorities(&least, &greatest));
+	ok(cu.stream_priorities(&least, &greatest));
 	assert_true(greatest < least);
-	ok(more.stream_create_priority(&stream, CU_STREAM_NON_BLOCKING, greatest - 10));
+	ok(cu.stream_create_priority(&stream, CU_STREAM_NON_BLOCKING, greatest - 10));
 	ok(more.stream_priority(stream, &priority));
 	assert_int_equal(priority, greatest);
 	ok(more.stream_flags(stream, &flags));

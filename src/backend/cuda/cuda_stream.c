@@ -150,6 +150,24 @@ static int slot_take(struct cuda *cuda, cu_stream queue, bool adopted, uint32_t 
 	return 0;
 }
 
+/* A stream of the driver's; of the highest priority for what goes before other kernels. */
+static int queue_create(struct cuda_driver *driver, enum backend_stream_kind kind, cu_stream *out)
+{
+	int least, highest = 0;
+	int err;
+
+	if (kind != BACKEND_DIGEST)
+		return cuda_error(driver, driver->stream_create(out, CU_STREAM_NON_BLOCKING),
+				  "cuStreamCreate");
+	err = cuda_error(driver, driver->stream_priorities(&least, &highest),
+			 "cuCtxGetStreamPriorityRange");
+	return err ? err
+		   : cuda_error(
+			     driver,
+			     driver->stream_create_priority(out, CU_STREAM_NON_BLOCKING, highest),
+			     "cuStreamCreateWithPriority");
+}
+
 int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
 		       stream_id_t *out)
 {
@@ -158,13 +176,12 @@ int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_k
 	cu_stream queue;
 	int err;
 
-	if (device >= b->desc.nr_devices || kind > BACKEND_COPY_OUT)
+	if (device >= b->desc.nr_devices || kind > BACKEND_DIGEST)
 		return -EINVAL;
 	err = cuda_device_enter(cuda, device);
 	if (err)
 		return err;
-	err = cuda_error(driver, driver->stream_create(&queue, CU_STREAM_NON_BLOCKING),
-			 "cuStreamCreate");
+	err = queue_create(driver, kind, &queue);
 	if (err)
 		goto out;
 	pthread_mutex_lock(&cuda->lock);

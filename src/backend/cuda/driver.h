@@ -162,6 +162,9 @@ struct cu_copy_attributes {
 	OPTIONAL(managed_advise, "cuMemAdvise_v2",                                                \
 		 (cu_ptr addr, size_t bytes, int advice, struct cu_location location))            \
 	REQUIRED(stream_create, "cuStreamCreate", (cu_stream * stream, unsigned int flags))       \
+	REQUIRED(stream_priorities, "cuCtxGetStreamPriorityRange", (int *least, int *highest))    \
+	REQUIRED(stream_create_priority, "cuStreamCreateWithPriority",                            \
+		 (cu_stream * stream, unsigned int flags, int priority))                          \
 	REQUIRED(stream_destroy, "cuStreamDestroy_v2", (cu_stream stream))                        \
 	REQUIRED(stream_sync, "cuStreamSynchronize", (cu_stream stream))                          \
 	REQUIRED(stream_wait, "cuStreamWaitEvent",                                                \

@@ -2,8 +2,8 @@
 /*
  * Digests: of bytes what digest.h defines, by a key that is the same in all runs; without bytes a
  * number of what the chunk holds (sim_content.c). A digest takes the time of its few blocks and
- * runs beside kernels: that it takes a little of their device is not counted. What writes the chunk
- * meanwhile makes it fail.
+ * runs beside kernels: that it takes a little of their device is not counted. Whoever takes it
+ * though something wrote the chunk meanwhile is trapped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct sim_digest {
 	uint64_t bytes;
 	uint32_t ticket;
 	struct sim_content content; /* the chunk's, as it started */
-	int err;
+	const char *spoiled;	    /* why it is of nothing that was ever there; NULL: it is not */
 };
 
 /* ------------------------------------------------------------------ running */
@@ -61,21 +61,12 @@ static const char *digest_denied(struct sim *sim, struct sim_piece *piece,
 	return NULL;
 }
 
-static void digest_trap(struct sim_digest *digest, const char *why)
-{
-	if (!why || digest->err)
-		return;
-	log_error("digest of chunk %llu on stream %u: %s", (unsigned long long)digest->chunk.handle,
-		  digest->op.stream->id, why);
-	digest->err = -WEIR_ETRAP;
-}
-
 static void digest_start(struct sim *sim, struct sim_op *op)
 {
 	struct sim_digest *digest = (struct sim_digest *)op;
 	struct sim_piece *piece = sim_memory_chunk(sim, &digest->chunk);
 
-	digest_trap(digest, digest_denied(sim, piece, digest));
+	digest->spoiled = digest_denied(sim, piece, digest);
 	if (piece)
 		digest->content = sim_content(sim, piece);
 	sim_engine_timer(op, sim->now_ns +
@@ -98,16 +89,19 @@ static void digest_event(struct sim *sim, struct sim_op *op)
 	struct sim_piece *piece = sim_memory_chunk(sim, &digest->chunk);
 	struct sim_digest_slot *slot = &sim->digest[digest->ticket];
 
-	digest_trap(digest, digest_denied(sim, piece, digest));
-	if (!digest->err && sim_content(sim, piece).id != digest->content.id)
-		digest_trap(digest, "it was written meanwhile");
+	if (!digest->spoiled)
+		digest->spoiled = digest_denied(sim, piece, digest);
+	if (!digest->spoiled && sim_content(sim, piece).id != digest->content.id)
+		digest->spoiled = "it was written meanwhile";
 	slot->done = true;
-	if (!digest->err && sim->base.data == WEIR_DATA_REAL)
+	slot->spoiled = digest->spoiled;
+	slot->chunk = digest->chunk.handle;
+	if (!digest->spoiled && sim->base.data == WEIR_DATA_REAL)
 		slot->value =
 			digest_of(&sim->digest_key, sim_memory_alias(sim, piece), digest->bytes);
-	else if (!digest->err)
+	else if (!digest->spoiled)
 		slot->value = content_digest(sim, digest->content, digest->bytes);
-	sim_engine_done(sim, op, digest->err);
+	sim_engine_done(sim, op, 0);
 }
 
 static const struct sim_op_kind digest_kind = {
@@ -164,6 +158,12 @@ int sim_digest(struct backend *b, stream_id_t id, const struct backend_chunk *ch
 	return err;
 }
 
+static int digest_trap(const struct sim_digest_slot *slot)
+{
+	log_error("digest of chunk %llu: %s", (unsigned long long)slot->chunk, slot->spoiled);
+	return -WEIR_ETRAP;
+}
+
 int sim_digest_take(struct backend *b, uint32_t ticket, struct digest *out)
 {
 	struct sim *sim = sim_of(b);
@@ -175,9 +175,11 @@ int sim_digest_take(struct backend *b, uint32_t ticket, struct digest *out)
 		err = -EINVAL;
 	else if (!slot->done)
 		err = -EBUSY;
-	if (!err && out)
+	else if (out && slot->spoiled)
+		err = digest_trap(slot);
+	else if (out)
 		*out = slot->value;
-	if (!err)
+	if (slot->done)
 		slot->taken = false;
 	sim_leave(sim);
 	return err;

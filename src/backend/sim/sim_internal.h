@@ -410,6 +410,8 @@ struct sim_device {
 /* A digest's place, by its ticket. */
 struct sim_digest_slot {
 	bool taken, done;
+	const char *spoiled; /* why it is of nothing that was ever there; NULL: it is not */
+	uint64_t chunk;	     /* handle */
 	struct digest value;
 };
 

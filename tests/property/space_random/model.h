@@ -50,6 +50,7 @@ struct model {
 	struct test_random random;
 	enum weir_space_mode mode;
 	bool quiet;		       /* repeating itself: nothing else happens */
+	bool compares;		       /* what leaves is compared first, see compare.c */
 	uint64_t nr_blocks;	       /* all budgets now, */
 	uint64_t most_blocks;	       /* and the most there were */
 	uint64_t budget[MEMORIES_MAX]; /* by memory, blocks */

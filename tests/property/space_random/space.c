@@ -86,6 +86,11 @@ static void create_space(struct model *m, uint64_t block)
 	m->most_blocks = m->nr_blocks;
 	assert_int_equal(test_space_create_config(&m->t, &config), 0);
 	assert_int_equal(m->t.space->nr_places, m->nr_own + m->nr_near + 1);
+	m->compares = m->nr_own == 1 && !(block % DIGEST_TILE_BYTES) && one_in(m, 2);
+	if (m->compares) {
+		trace("compares\n");
+		assert_int_equal(compare_init(m->t.space), 0);
+	}
 	for (uint32_t n = 0; n < m->nr_near; n++) /* copies on the host */
 		if (!one_in(m, 4))
 			m->t.space->residency->dirty_max[m->nr_own + n] = below(m, 4);
@@ -150,6 +155,8 @@ static void count_stats(struct model *m, const struct weir_space_stats *stats)
 	total->nr_pool_hits += stats->nr_pool_hits;
 	total->nr_dead_dropped += stats->nr_dead_dropped;
 	total->nr_clean_dropped += stats->nr_clean_dropped;
+	total->nr_compared += stats->nr_compared;
+	total->nr_unchanged += stats->nr_unchanged;
 	total->nr_overwrites_saved += stats->nr_overwrites_saved;
 }
 

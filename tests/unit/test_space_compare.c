@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A space that compares what leaves its device with the copy that is below (src/core/compare.c),
+ * for programs of which nobody knows what they write: what is written in name only leaves without a
+ * copy, what was changed is never lost, and nobody waits for a digest who must not.
+ */
+#include <errno.h>
+
+#include "tests/unit/test_space_late.h"
+
+enum { GPU_BLOCKS = 4, HOST_BLOCKS = 16 };
+#define BYTES (4 * BLOCK)
+#define LONG_NS (16 * SPIN_NS) /* more than mapping calls and patience */
+#define PATIENCE_NS SPIN_NS
+
+static void open_data(struct test_space *t, enum weir_data data)
+{
+	test_space_open(t, data, WEIR_PLANNED, BLOCK, GPU_BLOCKS, HOST_BLOCKS);
+	assert_int_equal(compare_init(t->space), 0);
+}
+
+static uint64_t get_out_bytes(struct test_space *t)
+{
+	struct weir_space_stats stats = get_stats(t);
+
+	return get_copied(t, &stats, BACKEND_TO_HOST);
+}
+
+/* A bracket that says that it writes much, so that its range comes in, and writes `put` or, 0,
+ * nothing. */
+static void do_name(struct test_space *t, uint32_t stream, uint8_t *addr, uint64_t bytes,
+		    uint32_t expect, uint32_t put)
+{
+	struct weir_use use = use_of(addr, bytes, WEIR_WRITE);
+
+	use.read_bytes *= MUCH;
+	do_begin_uses(t, stream, &use, 1);
+	do_launch(t, stream, addr, bytes, put ? WEIR_WRITE : WEIR_READ, expect, put);
+	do_end(t, stream);
+	do_sync(t);
+}
+
+/* x is on the device and then away, for y, and both are known to comparisons. */
+static void warm_up(struct test_space *t, uint8_t **x, uint8_t **y)
+{
+	*x = do_alloc(t, BYTES, 0);
+	*y = do_alloc(t, BYTES, 0);
+	do_fill(t, 0, *x, BYTES, 1);
+	do_fill(t, 0, *y, BYTES, 2);
+	do_sync(t);
+	for (int i = 0; i < 2; i++) {
+		do_name(t, 0, *x, BYTES, 1, 0);
+		do_name(t, 0, *y, BYTES, 2, 0);
+	}
+}
+
+/* ------------------------------------------------------------------ what is found */
+
+/* What is only said to be written goes and comes without a copy out. */
+static void test_unchanged(void **state)
+{
+	struct test_space t;
+	struct weir_space_stats before, after;
+	uint8_t *x, *y;
+	uint64_t out;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	out = get_out_bytes(&t);
+	before = get_stats(&t);
+	for (int i = 0; i < 4; i++) {
+		do_name(&t, 0, x, BYTES, 1, 0);
+		do_name(&t, 0, y, BYTES, 2, 0);
+	}
+	after = get_stats(&t);
+	assert_true(after.nr_unchanged >= before.nr_unchanged + 8);
+	assert_int_equal(after.nr_unchanged - before.nr_unchanged,
+			 after.nr_compared - before.nr_compared);
+	assert_int_equal(get_out_bytes(&t), out);
+	do_read(&t, x, BYTES, 1);
+	do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
+}
+
+/* What is written is copied, every time, and a single block of a range as well. */
+static void test_changed(void **state)
+{
+	struct test_space t;
+	uint32_t seed = 1;
+	uint8_t *x, *y;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	for (int i = 0; i < 8; i++) {
+		uint64_t out = get_out_bytes(&t);
+
+		do_name(&t, 0, x, BYTES, seed, seed + 2);
+		seed += 2;
+		do_name(&t, 0, y, BYTES, 2, 0);
+		assert_true(get_out_bytes(&t) > out);
+	}
+	do_read(&t, x, BYTES, seed);
+	do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
+}
+
+/* What was found changed twice is not looked at but now and then; and is again when it is found
+ * unchanged. */
+static void test_left_out(void **state)
+{
+	struct weir_space_stats first, last;
+	struct test_space t;
+	uint32_t seed = 1;
+	uint8_t *x, *y;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	for (int i = 0; i < 4; i++, seed += 2) {
+		do_name(&t, 0, x, BYTES, seed, seed + 2);
+		do_name(&t, 0, y, BYTES, seed + 1, seed + 3);
+	}
+	first = get_stats(&t);
+	for (int i = 0; i < 32; i++, seed += 2) {
+		do_name(&t, 0, x, BYTES, seed, seed + 2);
+		do_name(&t, 0, y, BYTES, seed + 1, seed + 3);
+	}
+	last = get_stats(&t);
+	assert_true(last.nr_compared - first.nr_compared <
+		    (last.nr_moves[WEIR_CAUSE_EVICTION] - first.nr_moves[WEIR_CAUSE_EVICTION]) / 4);
+	assert_true(last.nr_compared > first.nr_compared);
+	assert_int_equal(last.nr_unchanged, first.nr_unchanged);
+	for (int i = 0; i < 48; i++) {
+		do_name(&t, 0, x, BYTES, seed, 0);
+		do_name(&t, 0, y, BYTES, seed + 1, 0);
+	}
+	assert_true(get_stats(&t).nr_unchanged > last.nr_unchanged + 32);
+	do_read(&t, x, BYTES, seed);
+	test_space_close(&t);
+}
+
+/* A copy below that is written where it is is not what its digest was of: in place by the device,
+ * and by the CPU. */
+static void test_written_below(void **state)
+{
+	struct test_space t;
+	uint8_t *x, *y;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	assert_int_equal(get_block_state(&t, x), BLOCK_HOST);
+	assert_int_equal(weir_advise(t.space, x, WEIR_ADVISE_PREFER_MEMORY, HOST), 0);
+	do_begin(&t, 0, x, 64, WEIR_WRITE);
+	do_launch(&t, 0, x, 64, WEIR_WRITE, 1, 7);
+	do_end(&t, 0);
+	do_sync(&t);
+	assert_int_equal(get_block_state(&t, x), BLOCK_HOST);
+	do_write(&t, x + BLOCK, 64, 8);
+	assert_int_equal(weir_advise(t.space, x, WEIR_ADVISE_DEFAULT, 0), 0);
+	/* With the words of before in their place again, it is equal to the digest and not to the
+	 * copy. */
+	{
+		struct weir_use use = use_of(x, BYTES, WEIR_WRITE);
+
+		use.read_bytes *= MUCH;
+		do_begin_uses(&t, 0, &use, 1);
+		do_launch(&t, 0, x, 64, WEIR_WRITE, 7, 1);
+		do_launch(&t, 0, x + BLOCK, 64, WEIR_WRITE, 8, 1);
+		do_end(&t, 0);
+	}
+	do_sync(&t);
+	assert_int_equal(get_block_state(&t, x), BLOCK_HBM);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	do_read(&t, x, BYTES, 1);
+	test_space_close(&t);
+}
+
+/* The device's memory is all the same without bytes. */
+static void test_phantom(void **state)
+{
+	struct weir_space_stats stats;
+	struct test_space t;
+	uint8_t *x, *y;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_PHANTOM);
+	x = do_alloc(&t, BYTES, 0);
+	y = do_alloc(&t, BYTES, 0);
+	for (int i = 0; i < 12; i++) {
+		struct weir_use use = use_of(i % 2 ? y : x, BYTES, WEIR_WRITE);
+
+		use.read_bytes *= MUCH;
+		do_begin_uses(&t, 0, &use, 1);
+		do_launch(&t, 0, use.addr, BYTES, i % 2 ? WEIR_WRITE : WEIR_READ, 0, 0);
+		do_end(&t, 0);
+		do_sync(&t);
+	}
+	stats = get_stats(&t);
+	assert_true(stats.nr_unchanged >= 8);
+	assert_true(stats.nr_compared > stats.nr_unchanged + 8);
+	test_space_close(&t);
+}
+
+/* ------------------------------------------------------------------ nobody waits too long */
+
+/* x leaves while the digests' stream is held up by a fence of a long launch. */
+static void leave_slowly(struct test_space *t, uint8_t *x)
+{
+	struct range *range = range_find(t->space, x);
+	bool freed;
+
+	do_spin(t, 1, LONG_NS);
+	pthread_mutex_lock(&t->space->lock);
+	assert_int_equal(
+		t->backend->ops->stream_wait(t->backend, compare_stream(t->space), get_fence(t, 1)),
+		0);
+	for (uint32_t i = 0; i < range->nr_blocks; i++)
+		assert_int_equal(room_evict(t->space, range, i, WEIR_CAUSE_EVICTION, &freed), 0);
+	assert_int_equal(migrate_flush(t->space), 0);
+	assert_int_equal(range->nr_comparing, range->nr_blocks);
+	pthread_mutex_unlock(&t->space->lock);
+	do_check(t);
+}
+
+/* Whoever names a block that is being compared waits for it, if it is patient. */
+static void check_named(uint64_t patience_ns, bool known)
+{
+	struct test_space t;
+	fence_t spun;
+	uint8_t *x, *y = NULL;
+
+	open_data(&t, WEIR_DATA_REAL);
+	t.space->patience_ns = patience_ns;
+	x = do_alloc(&t, BYTES, 0);
+	do_fill(&t, 0, x, BYTES, 1);
+	do_sync(&t);
+	if (known) {
+		y = do_alloc(&t, BYTES, 0);
+		do_name(&t, 0, y, BYTES, 0, 2);
+		do_name(&t, 0, x, BYTES, 1, 0);
+	}
+	leave_slowly(&t, x);
+	spun = get_fence(&t, 1);
+	do_begin(&t, 0, x, BYTES, WEIR_WRITE);
+	assert_int_equal(is_reached(&t, spun), !patience_ns);
+	do_launch(&t, 0, x, BYTES, WEIR_WRITE, 1, 3);
+	do_end(&t, 0);
+	do_check(&t);
+	do_sync(&t);
+	/* Its digests say nothing, and it can leave again. */
+	do_name(&t, 0, x, BYTES, 3, 0);
+	assert_int_equal(get_block_state(&t, x), BLOCK_HBM);
+	leave_slowly(&t, x);
+	do_sync(&t);
+	do_read(&t, x, BYTES, 3);
+	if (known)
+		do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
+}
+
+static void test_named_while_compared(void **state)
+{
+	(void)state;
+	check_named(0, false);
+	check_named(0, true);
+	check_named(PATIENCE_NS, false);
+	check_named(PATIENCE_NS, true);
+}
+
+/* What is freed or discarded meanwhile is not copied. */
+static void check_dies(bool freed)
+{
+	struct test_space t;
+	uint64_t out;
+	uint8_t *x, *y;
+
+	open_data(&t, WEIR_DATA_REAL);
+	x = do_alloc(&t, BYTES, 0);
+	do_fill(&t, 0, x, BYTES, 1);
+	do_sync(&t);
+	leave_slowly(&t, x);
+	out = get_out_bytes(&t);
+	if (freed)
+		do_free(&t, x, 0);
+	else
+		do_discard(&t, 0, x, BYTES);
+	do_check(&t);
+	y = do_alloc(&t, BYTES, 0);
+	do_fill(&t, 0, y, BYTES, 2);
+	do_sync(&t);
+	assert_int_equal(get_out_bytes(&t), out);
+	do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
+}
+
+static void test_dies_while_compared(void **state)
+{
+	(void)state;
+	check_dies(true);
+	check_dies(false);
+}
+
+/* ------------------------------------------------------------------ which spaces can */
+
+static void test_which(void **state)
+{
+	struct test_space t;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 4, 4, 8);
+	assert_int_equal(compare_init(t.space), -ENOTSUP);
+	test_space_close(&t);
+	open_data(&t, WEIR_DATA_REAL);
+	assert_int_equal(compare_init(t.space), -ENOTSUP); /* it does */
+	test_space_close(&t);
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, GPU_BLOCKS, HOST_BLOCKS);
+	(void)do_alloc(&t, BLOCK, 0);
+	assert_int_equal(compare_init(t.space), -ENOTSUP);
+	test_space_close(&t);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unchanged),
+		cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_written_below),
+		cmocka_unit_test(test_phantom),
+		cmocka_unit_test(test_named_while_compared),
+		cmocka_unit_test(test_dies_while_compared),
+		cmocka_unit_test(test_which),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
