@@ -46,6 +46,10 @@ struct copies {
 	bool comparing;	  /* on its way home, if that is not equal to the source: see compare.c */
 };
 
+/* Of a block whose contents changed so many times in a row, or may have where they lie below, digests
+ * are taken now and then only. */
+#define BLOCK_CHANGED_MAX 2u
+
 /* All fields are guarded by the space's lock. pins > 0 implies backed. */
 struct block {
 	struct copies at;
@@ -55,7 +59,7 @@ struct block {
 	uint32_t pins;		  /* open brackets that named only a part of the range */
 	uint32_t host_pins;	  /* of these, host brackets: the CPU has access */
 	struct digest digest;	  /* if digested */
-	uint8_t nr_changed;	  /* comparisons in a row that found it changed, */
+	uint8_t nr_changed;	  /* digests in a row that were of no use, */
 	uint8_t nr_left_out;	  /* and evictions since without one */
 };
 

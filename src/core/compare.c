@@ -10,8 +10,8 @@
  *
  * From when it leaves a block is moving: home is the lower chunk, source the one that the digest is
  * taken of. It is unmapped, so whoever writes it against the rules faults rather than being lost.
- * What writes the lower copy (a kernel in place, the CPU) ends what is known of it: such blocks are
- * digested no more (migrate_set_dead()).
+ * What writes the lower copy (a kernel in place, the CPU) ends what is known of it, and counts as a
+ * change (migrate_set_dead()).
  *
  * A digest is a kernel and has to wait for a multiprocessor; what fills the device may wait for
  * launches that wait for the block. Hence compare_cancel(): the block goes back to where it is, and
@@ -25,9 +25,8 @@
 
 /* Digests that may be under way: more than are evicted at a time. */
 #define COMPARES_MAX 64u
-/* After so many comparisons in a row that found it changed, a block's digest is taken at one
- * eviction of so many only, and compared at the next one. */
-#define CHANGED_MAX 2u
+/* Of a block that was found changed again and again a digest is taken at one eviction of so many,
+ * and compared at the next one. */
 #define LEFT_OUT_MAX 16u
 
 struct comparison {
@@ -97,7 +96,7 @@ bool compare_is_wanted(const struct weir_space *space, struct block *block, enum
 	if (!space->compares || cause != WEIR_CAUSE_EVICTION ||
 	    block->at.home->place != PLACE_OWN || !block_is_dirty(block))
 		return false;
-	if (block->at.unproved || block->nr_changed < CHANGED_MAX)
+	if (block->at.unproved || block->nr_changed < BLOCK_CHANGED_MAX)
 		return true;
 	block->nr_left_out = (uint8_t)((block->nr_left_out + 1) % LEFT_OUT_MAX);
 	return !block->nr_left_out;
@@ -239,11 +238,11 @@ static void finish(struct weir_space *space, const struct comparison *done, int 
 		space->stats.nr_clean_dropped++;
 		finish_same(space, range, done->block);
 	} else {
-		if (known && block->nr_changed < CHANGED_MAX)
+		if (known && block->nr_changed < BLOCK_CHANGED_MAX)
 			block->nr_changed++;
 		range->nr_changed += known;
 		/* Without one it is not compared the next time. */
-		keep = !err && (!known || block->nr_changed < CHANGED_MAX);
+		keep = !err && (!known || block->nr_changed < BLOCK_CHANGED_MAX);
 		space_note_error(space, finish_changed(space, range, done->block,
 						       keep ? &digest : NULL, done->cause));
 	}

@@ -210,6 +210,8 @@ void migrate_set_dead(struct weir_space *space, struct range *range, struct bloc
 		if (!at->unproved)
 			block_change(range, block, &to);
 	} else {
+		if (at->digested && !dead && block->nr_changed < BLOCK_CHANGED_MAX)
+			block->nr_changed++;
 		migrate_drop_lower(space, range, block);
 	}
 	block->nr_changed = dead ? 0 : block->nr_changed;

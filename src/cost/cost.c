@@ -12,7 +12,7 @@
 #define SECTOR_BYTES 32u
 #define WORD_BYTES 4u
 #define NS_PER_S 1e9
-#define DIGEST_HBM_SHARE 8 /* a digest reads at one in so many of the HBM's rate */
+#define DIGEST_HBM_SHARE 11 /* a digest reads at one in so many of the HBM's rate */
 
 int cost_link_find(const struct weir_machine_desc *desc, uint32_t a, uint32_t b)
 {

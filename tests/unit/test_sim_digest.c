@@ -310,10 +310,10 @@ static void test_bytes_decide(void **state)
 
 /* ------------------------------------------------------------------ time */
 
-/* launch_ns and an eighth of 100 bytes a nanosecond, beside kernels. */
+/* launch_ns and an eleventh of 100 bytes a nanosecond, beside kernels. */
 static void test_time(void **state)
 {
-	const uint64_t digest_ns = 500 + (UNIT * 8 + 99) / 100;
+	const uint64_t digest_ns = 500 + (UNIT * 11 + 99) / 100;
 	struct fixture *f = *state;
 	fence_t first, second, kernel;
 	uint32_t ticket[2];

@@ -237,6 +237,8 @@ SAME_FUNCTION(host_alloc, cuMemHostAlloc);
 SAME_FUNCTION(host_free, cuMemFreeHost);
 SAME_FUNCTION(managed_alloc, cuMemAllocManaged);
 SAME_FUNCTION(stream_create, cuStreamCreate);
+SAME_FUNCTION(stream_priorities, cuCtxGetStreamPriorityRange);
+SAME_FUNCTION(stream_create_priority, cuStreamCreateWithPriority);
 SAME_FUNCTION(stream_destroy, cuStreamDestroy);
 SAME_FUNCTION(stream_sync, cuStreamSynchronize);
 SAME_FUNCTION(stream_wait, cuStreamWaitEvent);

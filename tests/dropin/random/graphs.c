@@ -15,7 +15,9 @@ static bool draw_captured(struct thread *t, struct step *step)
 {
 	if (t->plan->hidden && chance(t, 30) && array_draw(t, step))
 		return step->array->shown;
-	if (!step_draw(t, step) || step->what == STEP_BATCH || step->what == STEP_WORDS)
+	/* Copies between contexts the driver of a real GPU does not capture. */
+	if (!step_draw(t, step) || step->what == STEP_BATCH || step->what == STEP_WORDS ||
+	    step->what == STEP_3D_PEER)
 		return false;
 	step->sync = false;
 	return true;
