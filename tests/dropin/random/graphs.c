@@ -17,7 +17,7 @@ static bool draw_captured(struct thread *t, struct step *step)
 		return step->array->shown;
 	/* Copies between contexts the driver of a real GPU does not capture. */
 	if (!step_draw(t, step) || step->what == STEP_BATCH || step->what == STEP_WORDS ||
-	    step->what == STEP_3D_PEER)
+	    step->what == STEP_PEER || step->what == STEP_3D_PEER)
 		return false;
 	step->sync = false;
 	return true;
