@@ -160,6 +160,10 @@ enum {
 	X(function_name, "cuFuncGetName", (const char **name, cu_function function))             \
 	X(function_attribute, "cuFuncGetAttribute",                                              \
 	  (int *value, int attribute, cu_function function))                                     \
+	X(function_module, "cuFuncGetModule", (cu_module * module, cu_function function))        \
+	X(kernel_attribute, "cuKernelGetAttribute",                                              \
+	  (int *value, int attribute, cu_kernel kernel, cu_device device))                       \
+	X(kernel_library, "cuKernelGetLibrary", (cu_library * library, cu_kernel kernel))        \
 	X(library_load, "cuLibraryLoadData",                                                     \
 	  (cu_library * library, const void *image, int *options, void **values,                 \
 	   unsigned int nr_options, int *library_options, void **library_values,                 \

@@ -444,19 +444,61 @@ cu_result fake_kernel_parameter(cu_kernel kernel, size_t index, size_t *offset, 
 	return call_leave(result ? result : parameter(kernel, index, offset, bytes));
 }
 
-cu_result fake_function_attribute(int *value, int attribute, cu_function function)
+/* By attribute: threads a block, bytes (shared, constant, local), registers, versions, cache mode,
+ * dynamic shared bytes, what is preferred of shared memory. */
+static cu_result attribute_get(int *value, int attribute, const void *function)
 {
-	/* By attribute: threads a block, bytes (shared, constant, local), registers, versions,
-	 * cache mode, dynamic shared bytes, what is preferred of shared memory. */
 	static const int values[] = {1024, 0, 0, 0, 32, 90, 90, 0, 49152, -1};
-	cu_result result = call_enter(CALL_function_attribute);
 	struct module *module;
 
-	if (!result && (!value || attribute < 0 || attribute >= (int)ARRAY_LEN(values)))
-		result = CU_INVALID_VALUE;
-	if (!result && !kernel_find(function, &module))
-		result = CU_INVALID_HANDLE;
-	if (!result)
-		*value = values[attribute];
-	return call_leave(result);
+	if (!value || attribute < 0 || attribute >= (int)ARRAY_LEN(values))
+		return CU_INVALID_VALUE;
+	if (!kernel_find(function, &module))
+		return CU_INVALID_HANDLE;
+	*value = values[attribute];
+	return CU_SUCCESS;
+}
+
+cu_result fake_function_attribute(int *value, int attribute, cu_function function)
+{
+	cu_result result = call_enter(CALL_function_attribute);
+
+	return call_leave(result ? result : attribute_get(value, attribute, function));
+}
+
+cu_result fake_kernel_attribute(int *value, int attribute, cu_kernel kernel, cu_device device)
+{
+	cu_result result = call_enter(CALL_kernel_attribute);
+
+	if (!result && device < 0)
+		result = CU_INVALID_DEVICE;
+	return call_leave(result ? result : attribute_get(value, attribute, kernel));
+}
+
+/* What a function or a kernel is in. */
+static cu_result owner_get(void **owner, const void *function, bool library)
+{
+	const uint64_t index = ((uintptr_t)function - FUNCTION_BASE) / FUNCTION_STEP;
+	struct module *module;
+
+	if (!owner)
+		return CU_INVALID_VALUE;
+	if (!kernel_find(function, &module) || module->library != library)
+		return CU_INVALID_HANDLE;
+	*owner = (void *)(uintptr_t)(MODULE_BASE + 16 * index);
+	return CU_SUCCESS;
+}
+
+cu_result fake_function_module(cu_module *module, cu_function function)
+{
+	cu_result result = call_enter(CALL_function_module);
+
+	return call_leave(result ? result : owner_get((void **)module, function, false));
+}
+
+cu_result fake_kernel_library(cu_library *library, cu_kernel kernel)
+{
+	cu_result result = call_enter(CALL_kernel_library);
+
+	return call_leave(result ? result : owner_get((void **)library, kernel, true));
 }

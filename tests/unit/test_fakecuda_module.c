@@ -65,8 +65,9 @@ static void test_layout(void **state)
 {
 	static const size_t offsets[] = {0, 8, 16}, sizes[] = {8, 8, 4};
 	size_t offset, bytes;
+	cu_module module, found;
+	cu_library library;
 	const char *name;
-	cu_module module;
 	cu_function f;
 	int value;
 
@@ -88,6 +89,13 @@ static void test_layout(void **state)
 		CU_INVALID_VALUE);
 	ok(more.function_attribute(&value, 0, f));
 	assert_int_equal(value, 1024);
+	ok(more.kernel_attribute(&value, 6, (cu_kernel)f, 0));
+	assert_int_equal(value, 90);
+	assert_int_equal(more.kernel_attribute(&value, 0, (cu_kernel)f, -1), CU_INVALID_DEVICE);
+	assert_int_equal(more.function_attribute(&value, 99, f), CU_INVALID_VALUE);
+	ok(more.function_module(&found, f));
+	assert_ptr_equal(found, module);
+	assert_int_equal(more.kernel_library(&library, (cu_kernel)f), INVALID_HANDLE);
 	ok(more.function_name(&name, f));
 	assert_string_equal(name, "fill");
 	ok(more.kernel_name(&name, (cu_kernel)f));
@@ -110,9 +118,10 @@ static void test_ways(void **state)
 	size_t bytes = 20, offset;
 	void *extra[] = {CU_LAUNCH_BUFFER, &buffer, CU_LAUNCH_BUFFER_BYTES, &bytes, CU_LAUNCH_END};
 	void *parameters[] = {&buffer.dst, &buffer.nr, &buffer.value};
-	cu_library library;
+	cu_library library, found;
 	cu_function f;
 	cu_kernel kernel;
+	cu_module module;
 
 	(void)state;
 	begin(NULL);
@@ -120,6 +129,9 @@ static void test_ways(void **state)
 	buffer.nr = 4;
 	ok(more.library_load(&library, IMAGE, NULL, NULL, 0, NULL, NULL, 0));
 	ok(more.library_kernel(&kernel, library, "fill"));
+	ok(more.kernel_library(&found, kernel));
+	assert_ptr_equal(found, library);
+	assert_int_equal(more.function_module(&module, (cu_function)kernel), INVALID_HANDLE);
 	ok(more.kernel_parameter(kernel, 2, &offset, &bytes));
 	assert_int_equal(offset, 16);
 	bytes = 20;
