@@ -129,7 +129,7 @@ static int begin(struct bracket *bracket, struct bracket_uses *uses)
 {
 	int mode, err;
 
-	if (!hook_relax(&mode))
+	if (hook_relax(&mode))
 		return -EIO;
 	err = begin_in_space(bracket, uses);
 	/* One may be open that could not end, see end(). */

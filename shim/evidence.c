@@ -157,7 +157,7 @@ static bool read_out(cu_stream stream, cu_ptr base, uint64_t bytes, void *at)
 	bool read;
 	int mode;
 
-	if (!hook_relax(&mode))
+	if (hook_relax(&mode))
 		return false;
 	read = !real.cuMemcpyDtoHAsync_v2(at, base, bytes, stream) &&
 	       !real.cuStreamSynchronize(stream);

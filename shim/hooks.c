@@ -167,11 +167,11 @@ void hook_leave(void)
 	depth--;
 }
 
-bool hook_relax(int *mode)
+cu_result hook_relax(int *mode)
 {
 	*mode = CU_CAPTURE_MODE_RELAXED;
-	return real.cuThreadExchangeStreamCaptureMode &&
-	       !real.cuThreadExchangeStreamCaptureMode(mode);
+	return real.cuThreadExchangeStreamCaptureMode ? real.cuThreadExchangeStreamCaptureMode(mode)
+						      : CU_NOT_SUPPORTED;
 }
 
 void hook_unrelax(int mode)

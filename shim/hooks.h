@@ -293,10 +293,11 @@ void hook_leave(void);
 
 /*
  * Around calls that weir makes of itself and that would spoil a capture of another thread's, as
- * questions and allocations do. @return false: the driver does not let it; nothing is to follow;
- * else hook_unrelax() is, with the mode as it was written.
+ * questions and allocations do. On CU_SUCCESS hook_unrelax() is to follow, with the mode as it was
+ * written. CU_NOT_SUPPORTED: the driver has no function for that; other results may be faults of
+ * earlier work.
  */
-bool hook_relax(int *mode);
+cu_result hook_relax(int *mode);
 void hook_unrelax(int mode);
 
 /* Modules go: handles of their kernels may be given to others. */

@@ -41,8 +41,12 @@ cu_result streams_query(cu_stream native)
 	cu_result result;
 	int mode;
 
-	if (!real.cuStreamQuery || !hook_relax(&mode))
+	if (!real.cuStreamQuery)
 		return CU_SUCCESS;
+	/* This one, too, reports what happened to earlier work. */
+	result = hook_relax(&mode);
+	if (result)
+		return result == CU_NOT_SUPPORTED ? CU_SUCCESS : result;
 	result = real.cuStreamQuery(native);
 	hook_unrelax(mode);
 	return result;

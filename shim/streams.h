@@ -38,8 +38,8 @@ struct stream_gone {
  * lock. */
 bool streams_is_queue(cu_stream native);
 
-/* What the driver says of a stream's work: CU_SUCCESS, also where it cannot be asked; CU_NOT_READY;
- * or the error of its context. Takes no lock. */
+/* What the driver says of a stream's work: CU_SUCCESS, also where it has no function for that;
+ * CU_NOT_READY; or the error of its context. Takes no lock. */
 cu_result streams_query(cu_stream native);
 
 /* What the driver would say where the space returned err, of a stream's work: a fault of an earlier
