@@ -24,6 +24,9 @@ enum {
 	WHEN,
 	BLOCK,
 	HOLD,
+	LEARN,
+	LEARN_LAUNCHES,
+	KERNELS,
 	TRACE,
 	MARK,
 	STATS,
@@ -57,7 +60,17 @@ static const struct option_def table[NR_OPTIONS] = {
 		   "(2 MiB), below 4 GiB (default: by mode and budget, 2 to 32 MiB)"},
 	[HOLD] = {"hold", "MS", NULL, NULL,
 		  "how long a launch waits for those before it when memory is to move, in "
-		  "milliseconds, before it uses in place what it needs (default: 10)"},
+		  "milliseconds, before it uses in place what it needs (default: 10); with "
+		  "--learn, how long it may take (default: 60000)"},
+	[LEARN] = {"learn", "FILE", NULL, NULL,
+		   "find out which kernels use nothing but what their launches name: start the "
+		   "program again until each that uses more is known, and keep that in FILE"},
+	[LEARN_LAUNCHES] = {"learn-launches", "N", NULL, NULL,
+			    "end that after N launches, and let the program go on (default: when "
+			    "it ends)"},
+	[KERNELS] = {"kernels", "FILE", NULL, NULL,
+		     "as --mode fast for kernels that FILE has as using nothing but what their "
+		     "launches name, and as --mode safe for others"},
 	[TRACE] = {"trace", "FILE", NULL, NULL,
 		   "record what the program allocates and what its kernels name there, for weir "
 		   "replay"},
@@ -125,13 +138,12 @@ static int set_hold(const char *text)
 	return set_number(ms * 1000000, SETTINGS_HOLD);
 }
 
-static int set_mode(const char *text)
+/* A mode that the user names. */
+static int find_mode(const char *text, uint64_t *mode)
 {
-	if (!text)
-		return unsetenv(SETTINGS_MODE);
-	for (uint64_t mode = 0; settings_mode_name(mode); mode++)
-		if (!strcmp(text, settings_mode_name(mode)))
-			return set_number(mode, SETTINGS_MODE);
+	for (*mode = 0; *mode <= SETTINGS_FAST; ++*mode)
+		if (!strcmp(text, settings_mode_name(*mode)))
+			return 0;
 	return command_complain("run: --mode %s: write off, fixed, safe or fast", text);
 }
 
@@ -140,9 +152,46 @@ static bool is_off(const struct option_value *value)
 	return value[MODE].text && !strcmp(value[MODE].text, "off");
 }
 
+/* --learn and --kernels are modes of their own, the second of fast's kind. */
+static int set_mode(const struct option_value *value)
+{
+	const char *learn = value[LEARN].text, *kernels = value[KERNELS].text;
+	static const int without[] = {KERNELS, MODE, TRACE, WHEN};
+	uint64_t mode = SETTINGS_FIXED;
+
+	if (value[MODE].text && find_mode(value[MODE].text, &mode))
+		return COMMAND_EXIT_BAD;
+	for (size_t i = 0; learn && i < sizeof(without) / sizeof(without[0]); i++)
+		if (value[without[i]].text)
+			return command_complain("run: --learn moves memory in a way of its own: "
+						"leave out --%s",
+						table[without[i]].name);
+	if (kernels && value[MODE].text && mode != SETTINGS_FAST)
+		return command_complain("run: --kernels is for --mode fast, which it implies");
+	if (learn || kernels)
+		mode = learn ? SETTINGS_LEARN : SETTINGS_LISTED;
+	return set_number(mode, SETTINGS_MODE);
+}
+
+static int set_learn_launches(const struct option_value *value)
+{
+	const char *text = value[LEARN_LAUNCHES].text;
+	uint64_t nr;
+
+	if (!text)
+		return unsetenv(SETTINGS_LEARN_LAUNCHES);
+	if (!value[LEARN].text)
+		return command_complain("run: --learn-launches is for --learn: give that, too");
+	if (count_parse(text, &nr) || !nr)
+		return command_complain("run: --learn-launches %s: write a number above zero",
+					text);
+	return set_number(nr, SETTINGS_LEARN_LAUNCHES);
+}
+
 static int set_when(const struct option_value *value)
 {
-	const char *text = value[WHEN].text, *mode = value[MODE].text;
+	const char *text = value[WHEN].text;
+	const char *mode = value[KERNELS].text ? "fast" : value[MODE].text;
 
 	if (!text)
 		return unsetenv(SETTINGS_WHEN);
@@ -233,14 +282,22 @@ static int set_files(const struct run_files *files)
 	return setenv(SETTINGS_DRIVER, files->driver, 1);
 }
 
+/* The file of kernels, or NULL. */
+static const char *find_kernels(const struct option_value *value)
+{
+	return value[LEARN].text ? value[LEARN].text : value[KERNELS].text;
+}
+
 static int set_environment(const struct option_value *value, const struct run_files *files)
 {
 	static const char *const pytorch[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
+	const char *kernels = find_kernels(value);
 
 	if (set_size(&value[GPU_BUDGET], "gpu-budget", SETTINGS_GPU_BUDGET) ||
 	    set_size(&value[HOST_BUDGET], "host-budget", SETTINGS_HOST_BUDGET) ||
 	    set_size(&value[BLOCK], "block", SETTINGS_BLOCK) || set_gpu(value[GPU].text) ||
-	    set_mode(value[MODE].text) || set_when(value) || set_hold(value[HOLD].text) ||
+	    set_mode(value) || set_when(value) || set_hold(value[HOLD].text) ||
+	    set_learn_launches(value) || set_file(kernels, SETTINGS_KERNELS) ||
 	    set_file(value[STATS].text, SETTINGS_STATS) ||
 	    set_file(value[TRACE].text, SETTINGS_TRACE) || set_mark(value) ||
 	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
@@ -301,9 +358,12 @@ int run_main(int argc, char **argv)
 		rc = check_off(value) || run_find_file(argv[nr + 1], path);
 	else
 		rc = run_find_program(argv[nr + 1], path) || run_prepare(&files) ||
-		     set_environment(value, &files);
+		     set_environment(value, &files) ||
+		     run_check_kernels(find_kernels(value), value[LEARN].text != NULL);
 	if (rc)
 		return COMMAND_EXIT_BAD;
+	if (value[LEARN].text)
+		return run_learn(path, argv + nr + 1, value[LEARN].text, value[QUIET].text != NULL);
 	(void)execv(path, argv + nr + 1);
 	return command_complain("run: %s: %s", path, strerror(errno));
 }

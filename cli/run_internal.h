@@ -4,6 +4,7 @@
 #define WEIR_CLI_RUN_INTERNAL_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 /*
  * The file that a command starts, found as execvp() does.
@@ -23,5 +24,18 @@ struct run_files {
 
 /* Find the driver and the drop-in library, and see to it that the stub is there. */
 int run_prepare(struct run_files *files);
+
+/* Whether a file of kernels is as it should be (shim/kernel_file.h). learn: it may be missing, and
+ * can be written then. */
+int run_check_kernels(const char *path, bool learn);
+
+/*
+ * Run a program again and again until it ends without the fault of a kernel, each of which adds to
+ * the file of kernels.
+ *
+ * @param [in] quiet  Say nothing but errors.
+ * @return what the command is to end with: the program's status; of a signal, 128 and its number.
+ */
+int run_learn(const char *program, char **argv, const char *kernels, bool quiet);
 
 #endif

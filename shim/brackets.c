@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/memory.h"
+#include "shim/proof.h"
 #include "shim/settings.h"
 #include "shim/streams.h"
 #include "shim/summary.h"
@@ -35,9 +36,7 @@ static struct {
 
 bool brackets_are_on(void)
 {
-	const struct settings *settings = settings_get();
-
-	return settings->trace || settings->mode != SETTINGS_FIXED;
+	return settings_get()->trace || (settings_moves() && !proof_has_ended());
 }
 
 void brackets_note_missed(void)
@@ -161,18 +160,11 @@ static void choose_stream(struct bracket *bracket, cu_stream stream)
 	bracket->stream = memory_stream_own();
 }
 
-cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket_uses *uses)
+static cu_result open_on(struct bracket *bracket, cu_stream stream, struct bracket_uses *uses)
 {
 	const bool moves = settings_moves();
-	int err = 0;
+	int err;
 
-	uses->any = uses->any && moves; /* where nothing moves, all is there anyway */
-	*bracket = (struct bracket){0};
-	if (!memory_space() || (!uses->nr && !uses->any) || !streams_is_queue(stream))
-		return CU_SUCCESS;
-	/* What another GPU does with memory of its own is none of ours. */
-	if (!uses->nr && !memory_manages())
-		return CU_SUCCESS;
 	choose_stream(bracket, stream);
 	bracket->turn = bracket->stream ? find_turn(bracket->stream) : NULL;
 	err = bracket->turn ? 0 : -ENOMEM;
@@ -194,10 +186,34 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket
 	return CU_SUCCESS;
 }
 
+cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket_uses *uses)
+{
+	cu_result result;
+
+	uses->any = uses->any && settings_moves(); /* where nothing moves, all is there anyway */
+	*bracket = (struct bracket){0};
+	if (!memory_space() || (!uses->nr && !uses->any) || !streams_is_queue(stream))
+		return CU_SUCCESS;
+	/* What another GPU does with memory of its own is none of ours. */
+	if (!uses->nr && !memory_manages())
+		return CU_SUCCESS;
+	if (settings_get()->mode == SETTINGS_LEARN) {
+		if (!proof_enter())
+			return CU_SUCCESS;
+		bracket->proves = stream;
+	}
+	result = open_on(bracket, stream, uses);
+	if (result && bracket->proves)
+		proof_leave();
+	return result;
+}
+
 void bracket_close(struct bracket *bracket, const char *name)
 {
 	if (!bracket->stream)
 		return;
+	if (bracket->proves)
+		proof_wait(bracket->proves, name);
 	if (bracket->of && weir_stream_wait(bracket->stream, bracket->of))
 		(void)real.cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	if (bracket->waits)
@@ -205,6 +221,8 @@ void bracket_close(struct bracket *bracket, const char *name)
 	stream_kernel_note(bracket->stream, name);
 	end(bracket);
 	pthread_mutex_unlock(&bracket->turn->lock);
+	if (bracket->proves)
+		proof_leave();
 }
 
 void brackets_account(struct brackets_account *out)

@@ -24,6 +24,7 @@ struct bracket {
 	/* Where stream is one of weir's own, in the place of the operation's: */
 	struct weir_stream *of; /* the operation's, ordered with it by events; NULL: none */
 	cu_stream waits;	/* the operation's, which the end waits for; NULL: for none */
+	cu_stream proves;	/* --learn: the same, and no other runs meanwhile: see proof.h */
 };
 
 /* Whether operations have brackets: blocks may move, or there is a trace. With --when oom the first

@@ -9,6 +9,8 @@
 #include "shim/evidence.h"
 #include "shim/hooks.h"
 #include "shim/memory.h"
+#include "shim/proof.h"
+#include "shim/settings.h"
 #include "shim/summary.h"
 #include "shim/when.h"
 #include "src/base/util.h"
@@ -122,8 +124,18 @@ static void uses_batch(struct used *used, const cu_ptr *dst, const cu_ptr *src, 
 		evidence_copied_unified(dst[i], src[i], bytes[i]);
 }
 
+/* What waits for a word is not to be waited for in its turn. */
+static void stop_learning(void)
+{
+	if (settings_get()->mode != SETTINGS_LEARN || !proof_enter())
+		return;
+	proof_stop("a stream waits for a word in memory");
+	proof_leave();
+}
+
 static void uses_ops(struct used *used, const struct cu_stream_op *list, unsigned int nr)
 {
+	stop_learning();
 	for (unsigned int i = 0; list && i < nr; i++)
 		uses(used, list[i].addr, sizeof(uint32_t));
 }
@@ -255,11 +267,14 @@ HOOKS_ASYNC(cuMemsetD2D32Async, FILL_2D_ASYNC(unsigned int),
 #define FLAG_HOOKS(symbol, word) \
 	HOOKS_ASYNC(symbol, FLAG(word), (stream, addr, value, flags), \
 		    uses(&used, addr, sizeof(word)))
+#define WAIT_HOOKS(symbol, word) \
+	HOOKS_ASYNC(symbol, FLAG(word), (stream, addr, value, flags), \
+		    (stop_learning(), uses(&used, addr, sizeof(word))))
 
-FLAG_HOOKS(cuStreamWaitValue32, uint32_t)
-FLAG_HOOKS(cuStreamWaitValue32_v2, uint32_t)
-FLAG_HOOKS(cuStreamWaitValue64, uint64_t)
-FLAG_HOOKS(cuStreamWaitValue64_v2, uint64_t)
+WAIT_HOOKS(cuStreamWaitValue32, uint32_t)
+WAIT_HOOKS(cuStreamWaitValue32_v2, uint32_t)
+WAIT_HOOKS(cuStreamWaitValue64, uint64_t)
+WAIT_HOOKS(cuStreamWaitValue64_v2, uint64_t)
 FLAG_HOOKS(cuStreamWriteValue32, uint32_t)
 FLAG_HOOKS(cuStreamWriteValue32_v2, uint32_t)
 FLAG_HOOKS(cuStreamWriteValue64, uint64_t)

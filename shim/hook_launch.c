@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program calls to launch kernels, and by which kernels go. Looked at only where launches
- * have brackets, but for memory that goes with its context. */
+/* What the program calls to launch kernels. Looked at only where launches have brackets. */
 #include "shim/hooks.h"
 #include "shim/infer.h"
 #include "shim/launches.h"
-#include "shim/memory.h"
 #include "shim/summary.h"
 #include "shim/when.h"
 
@@ -62,7 +60,7 @@ static cu_result end(struct hooked *h, cu_result result)
 		hook_leave();
 		return result;
 	}
-	launch_end(&h->launch);
+	launch_end(&h->launch, result);
 	hook_leave();
 	return summary_note_result(result);
 }
@@ -115,74 +113,4 @@ cu_result hook_cuLaunchKernelEx_ptsz LAUNCH_EX
 		return real.cuLaunchKernelEx_ptsz(config, function, parameters, extra);
 	WITHIN(function, hook_stream_thread(config->stream), extra,
 	       real.cuLaunchKernelEx_ptsz(config, function, parameters, extra));
-}
-
-/* ------------------------------------------------------------------ kernels that go */
-
-/* A process that fork() made unloads modules when it ends, and finds locks as they were. */
-void hook_forget_kernels(void)
-{
-	if (!brackets_are_on() || !hook_enter())
-		return;
-	launches_forget_kernels();
-	hook_leave();
-}
-
-cu_result hook_cuModuleUnload(cu_module module)
-{
-	hook_forget_kernels();
-	return real.cuModuleUnload(module);
-}
-
-cu_result hook_cuLibraryUnload(cu_library library)
-{
-	hook_forget_kernels();
-	return real.cuLibraryUnload(library);
-}
-
-/* Modules go with their context. */
-/* A device's primary context goes with its last release: programs make others all the time. weir
- * holds that of the device whose memory it manages. */
-static cu_result context_released(cu_device device, cu_result result)
-{
-	unsigned int flags;
-	int active = 0;
-
-	if (result == CU_SUCCESS &&
-	    (!real.cuDevicePrimaryCtxGetState ||
-	     real.cuDevicePrimaryCtxGetState(device, &flags, &active) || !active))
-		hook_forget_kernels();
-	return result;
-}
-
-cu_result hook_cuDevicePrimaryCtxRelease(cu_device device)
-{
-	return context_released(device, real.cuDevicePrimaryCtxRelease(device));
-}
-
-cu_result hook_cuDevicePrimaryCtxRelease_v2(cu_device device)
-{
-	return context_released(device, real.cuDevicePrimaryCtxRelease_v2(device));
-}
-
-/* What is allocated on the device goes, too, where it is weir's. */
-static void context_resets(cu_device device)
-{
-	hook_forget_kernels();
-	if (hook_enter()) {
-		memory_reset(device);
-		hook_leave();
-	}
-}
-
-cu_result hook_cuDevicePrimaryCtxReset(cu_device device)
-{
-	context_resets(device);
-	return real.cuDevicePrimaryCtxReset(device);
-}
-
-cu_result hook_cuDevicePrimaryCtxReset_v2(cu_device device)
-{
-	context_resets(device);
-	return real.cuDevicePrimaryCtxReset_v2(device);
 }

@@ -42,8 +42,12 @@ static const struct {
 	{                                              \
 #symbol, offsetof(struct real, symbol) \
 	}
+	OTHER(cuFuncGetAttribute),
+	OTHER(cuFuncGetModule),
 	OTHER(cuFuncGetName),
 	OTHER(cuFuncGetParamInfo),
+	OTHER(cuKernelGetAttribute),
+	OTHER(cuKernelGetLibrary),
 	OTHER(cuKernelGetName),
 	OTHER(cuKernelGetParamInfo),
 	OTHER(cuCtxGetDevice),

@@ -44,6 +44,16 @@ struct cu_launch_config {
 	(const struct cu_launch_config *config, cu_function function, void **parameters, \
 	 void **extra)
 
+#define MODULE_FILE (cu_module * module, const char *path)
+#define MODULE_IMAGE (cu_module * module, const void *image)
+#define MODULE_IMAGE_EX \
+	(cu_module * module, const void *image, unsigned int nr, int *options, void **values)
+#define LIBRARY_OPTIONS                                                                            \
+	int *options, void **values, unsigned int nr, int *library_options, void **library_values, \
+		unsigned int nr_library
+#define LIBRARY_IMAGE (cu_library * library, const void *image, LIBRARY_OPTIONS)
+#define LIBRARY_FILE (cu_library * library, const char *path, LIBRARY_OPTIONS)
+
 typedef struct CUgraph_st *cu_graph;
 typedef struct CUgraphExec_st *cu_graph_exec;
 
@@ -233,7 +243,13 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	X(cuStreamSynchronize, "cuStreamSynchronize", 2000, LEGACY, (cu_stream stream))           \
 	X(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, PER_THREAD, (cu_stream stream))  \
 	X(cuEventSynchronize, "cuEventSynchronize", 2000, BOTH, (cu_event event))                 \
+	X(cuModuleLoad, "cuModuleLoad", 2000, BOTH, MODULE_FILE)                                  \
+	X(cuModuleLoadData, "cuModuleLoadData", 2000, BOTH, MODULE_IMAGE)                         \
+	X(cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010, BOTH, MODULE_IMAGE_EX)                  \
+	X(cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, BOTH, MODULE_IMAGE)               \
 	X(cuModuleUnload, "cuModuleUnload", 2000, BOTH, (cu_module module))                       \
+	X(cuLibraryLoadData, "cuLibraryLoadData", 12000, BOTH, LIBRARY_IMAGE)                     \
+	X(cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000, BOTH, LIBRARY_FILE)              \
 	X(cuLibraryUnload, "cuLibraryUnload", 12000, BOTH, (cu_library library))                  \
 	X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, BOTH, (cu_stream stream))                  \
 	X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, BOTH, (cu_device device))     \
@@ -258,9 +274,14 @@ struct real {
 #define HOOK_MEMBER(symbol, name, since, streams, parameters) cu_result(*symbol) parameters;
 	HOOKS(HOOK_MEMBER)
 #undef HOOK_MEMBER
+	cu_result (*cuFuncGetAttribute)(int *value, int attribute, cu_function function);
+	cu_result (*cuFuncGetModule)(cu_module *module, cu_function function);
 	cu_result (*cuFuncGetName)(const char **name, cu_function function);
 	cu_result (*cuFuncGetParamInfo)(cu_function function, size_t n, size_t *offset,
 					size_t *bytes);
+	cu_result (*cuKernelGetAttribute)(int *value, int attribute, cu_function kernel,
+					  cu_device device);
+	cu_result (*cuKernelGetLibrary)(cu_library *library, cu_function kernel);
 	cu_result (*cuKernelGetName)(const char **name, cu_function kernel);
 	cu_result (*cuKernelGetParamInfo)(cu_function kernel, size_t n, size_t *offset,
 					  size_t *bytes);

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/code.h"
 #include "shim/evidence.h"
 #include "shim/infer.h"
 #include "shim/memory.h"
+#include "shim/proof.h"
 #include "shim/settings.h"
 #include "shim/streams.h"
 #include "shim/summary.h"
@@ -33,6 +35,7 @@ struct kernel {
 	struct kernel *next;
 	const void *key;	    /* NULL: what had the key may be unloaded */
 	bool marks;		    /* counts for --mark */
+	uint64_t code;		    /* see code.h; 0: nobody asks */
 	atomic_bool said;	    /* that it may use any range */
 	_Atomic(uint32_t) nr_looks; /* launches whose small ranges were looked at */
 	_Atomic(const char *) any;  /* why it may; NULL: nothing says so */
@@ -53,7 +56,7 @@ static struct {
 	pthread_once_t once;
 	pthread_key_t scratch;
 	_Atomic(uint64_t) nr_marking; /* launches of kernels that mark */
-	_Atomic(uint64_t) infer_ns;
+	_Atomic(uint64_t) nr_closed, nr_open, infer_ns;
 	_Atomic(const struct kernel *) last[LAUNCHES_LAST]; /* launched last, a ring */
 	_Atomic(uint32_t) nr_last;
 } launches = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
@@ -144,6 +147,23 @@ static int layout_of(cu_function function, struct infer_param *param)
 	return -1;
 }
 
+/* By what the file of --learn and --kernels tells it from others of its name. */
+static uint64_t find_code(cu_function function, const char *name, const struct infer_param *param,
+			  int nr)
+{
+	bool image_is_known;
+	uint64_t code;
+
+	if (!settings_get()->kernels)
+		return 0;
+	code = code_of(function, nr < 0 ? NULL : param, nr < 0 ? 0 : (uint32_t)nr, &image_is_known);
+	if (!image_is_known && settings_get()->explain)
+		summary_say("the code of kernel %s was not seen as it was loaded: it is told from "
+			    "other code by its registers, memory and parameters alone",
+			    name);
+	return code;
+}
+
 static struct kernel *add_kernel(cu_function function)
 {
 	struct infer_param *param = malloc(PARAMETERS_MAX * sizeof(*param));
@@ -152,6 +172,7 @@ static struct kernel *add_kernel(cu_function function)
 	int nr = param ? layout_of(function, param) : -1;
 
 	if (kernel) {
+		kernel->code = find_code(function, name, param, nr);
 		kernel->key = function;
 		atomic_init(&kernel->said, false);
 		atomic_init(&kernel->nr_looks, 0);
@@ -239,10 +260,10 @@ static bool is_small(uint64_t bytes)
 	return bytes <= EVIDENCE_BYTES_MAX && memory_stays(bytes);
 }
 
-/* In mode fast: say it once of each kernel. */
+/* Where kernels differ: say it once of each. */
 static void note_any(struct kernel *kernel, const char *why)
 {
-	if (settings_get()->mode == SETTINGS_FAST && !atomic_exchange(&kernel->said, true) &&
+	if (settings_get()->mode != SETTINGS_SAFE && !atomic_exchange(&kernel->said, true) &&
 	    settings_get()->explain)
 		summary_say("kernel %s may use any allocation: %s", kernel->name, why);
 }
@@ -296,13 +317,9 @@ static cu_result look(struct launch *l, cu_stream stream, struct bracket_uses *u
 	return bracket_open(&l->bracket, stream, uses);
 }
 
-/* Whether a launch may use more than it names, and why; NULL: nothing says so. */
-static const char *why_any(struct kernel *kernel, const struct scratch *scratch, bool known)
+/* Whether something says that a launch uses more than it names; NULL: nothing does. */
+static const char *why_evident(struct kernel *kernel, const struct scratch *scratch)
 {
-	if (settings_get()->mode == SETTINGS_SAFE)
-		return "any kernel may";
-	if (!known)
-		return "its parameters could not be read";
 	if (!scratch->uses.nr)
 		return "it names no allocation";
 	if (evidence_elsewhere())
@@ -311,6 +328,21 @@ static const char *why_any(struct kernel *kernel, const struct scratch *scratch,
 		if (evidence_of(scratch->uses.use[u].addr))
 			atomic_store(&kernel->any, HOLDS_ADDRESSES);
 	return atomic_load(&kernel->any);
+}
+
+/* Whether a launch may use more than it names, and why; NULL: it is taken not to. */
+static const char *why_any(struct launch *l, const struct scratch *scratch, bool known)
+{
+	struct kernel *kernel = l->kernel;
+	const enum settings_mode mode = settings_get()->mode;
+
+	if (mode == SETTINGS_SAFE)
+		return "any kernel may";
+	if (!known)
+		return "its parameters could not be read";
+	if (mode == SETTINGS_FAST)
+		return why_evident(kernel, scratch);
+	return proof_why_open(kernel->name, kernel->code, scratch->uses.places_hash, &l->line);
 }
 
 static void keep_last(const struct kernel *kernel)
@@ -332,37 +364,60 @@ void launches_last(const char **name)
 	}
 }
 
-cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
+/* What is known of the launch: why it may use any range. *looks: it is to be looked at, too. */
+static const char *judge(struct launch *l, cu_stream stream, struct scratch *scratch, bool known,
+			 bool *looks)
+{
+	const char *why = NULL;
+
+	if (settings_moves())
+		why = why_any(l, scratch, known);
+	if (settings_get()->mode == SETTINGS_FAST && !why)
+		*looks = is_looked_at(l->kernel, stream, scratch, &why);
+	if (settings_moves())
+		atomic_fetch_add(why ? &launches.nr_open : &launches.nr_closed, 1);
+	if (why)
+		note_any(l->kernel, why);
+	else if (!known || (!scratch->uses.nr && !settings_get()->kernels))
+		brackets_note_missed();
+	return why;
+}
+
+/* The kernel waits for what comes behind it: there is no more to learn. */
+static void stop_before(const struct kernel *kernel)
+{
+	char why[512];
+
+	(void)snprintf(why, sizeof(why), "the next kernel is not to be waited for: %s",
+		       kernel->name);
+	proof_stop(why);
+}
+
+static cu_result begin(struct launch *l, cu_function function, cu_stream stream,
 		       const struct infer_launch *launch)
 {
 	struct scratch *scratch = scratch_get();
-	const bool moves = settings_moves();
 	struct bracket_uses uses = {0};
-	const char *why = NULL;
+	const char *why;
 	bool known, looks = false;
 	cu_result result;
 
-	*l = (struct launch){0};
-	if (!memory_infer())
-		return CU_SUCCESS;
 	l->kernel = find_kernel(function);
 	if (!l->kernel)
 		l->kernel = add_kernel(function);
 	if (!scratch || !l->kernel) {
 		brackets_note_missed();
-		return moves ? CU_OUT_OF_MEMORY : CU_SUCCESS;
+		return settings_moves() ? CU_OUT_OF_MEMORY : CU_SUCCESS;
 	}
 	known = find_uses(scratch, launch);
-	if (moves)
-		why = why_any(l->kernel, scratch, known);
-	if (moves && !why)
-		looks = is_looked_at(l->kernel, stream, scratch, &why);
-	if (why)
-		note_any(l->kernel, why);
-	else if (!known || !scratch->uses.nr)
-		brackets_note_missed();
+	why = judge(l, stream, scratch, known, &looks);
 	keep_last(l->kernel);
 	mark_epoch(l->kernel);
+	if (l->proves && proof_must_not_wait(l->line)) {
+		stop_before(l->kernel);
+		l->kernel = NULL;
+		return CU_SUCCESS;
+	}
 	if (known)
 		uses = (struct bracket_uses){.use = scratch->use,
 					     .nr = scratch->uses.nr,
@@ -370,16 +425,49 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 					     .launched = hash_mix(0, (uintptr_t)l->kernel) | 1};
 	uses.any = why != NULL;
 	result = bracket_open(&l->bracket, stream, &uses);
-	return result || !looks ? result : look(l, stream, &uses, scratch->seen);
+	if (!result && looks)
+		result = look(l, stream, &uses, scratch->seen);
+	/* What is part of a graph does not run now, and another GPU's memory is none of ours. */
+	l->checks = !result && l->proves && streams_is_queue(stream) && memory_manages();
+	if (l->checks)
+		proof_launch(l->line, &scratch->uses);
+	return result;
 }
 
-void launch_end(struct launch *l)
+cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
+		       const struct infer_launch *launch)
 {
+	cu_result result;
+
+	*l = (struct launch){.stream = stream};
+	if (!memory_infer())
+		return CU_SUCCESS;
+	if (settings_get()->mode == SETTINGS_LEARN) {
+		l->proves = proof_enter();
+		if (!l->proves)
+			return CU_SUCCESS;
+	}
+	result = begin(l, function, stream, launch);
+	if (result && l->proves)
+		proof_leave();
+	return result;
+}
+
+void launch_end(struct launch *l, cu_result result)
+{
+	if (l->checks)
+		proof_check(l->line, l->stream, result, l->kernel->name);
 	if (l->kernel)
 		bracket_close(&l->bracket, l->kernel->name);
+	if (l->proves)
+		proof_leave();
 }
 
-uint64_t launches_infer_ns(void)
+void launches_account(struct launches_account *out)
 {
-	return atomic_load(&launches.infer_ns);
+	*out = (struct launches_account){
+		.nr_closed = atomic_load(&launches.nr_closed),
+		.nr_open = atomic_load(&launches.nr_open),
+		.infer_ns = atomic_load(&launches.infer_ns),
+	};
 }

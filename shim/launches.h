@@ -12,18 +12,23 @@
 
 struct infer_launch;
 struct kernel;
+struct kernel_line;
 
 /* A launch under way. */
 struct launch {
-	struct kernel *kernel; /* NULL: weir has no memory yet */
+	struct kernel *kernel; /* NULL: weir has no memory yet, or all of it is mapped */
 	struct bracket bracket;
+	bool proves; /* others wait for it, to learn: see proof.h */
+	bool checks; /* and it is looked at */
+	cu_stream stream;
+	struct kernel_line *line; /* what is known of its kernel; NULL: nothing */
 };
 
-/* Around a launch. The stream is named as in brackets.h.
+/* Around a launch. The stream is named as in brackets.h. launch_end: with what it ended with.
  * @return CU_SUCCESS: launch_end() is to follow the launch; or what the launch is to end with */
 cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 		       const struct infer_launch *launch);
-void launch_end(struct launch *l);
+void launch_end(struct launch *l, cu_result result);
 
 /* A module is about to be unloaded, or a context to go with its own: handles of their kernels may
  * be given to others. */
@@ -33,7 +38,11 @@ void launches_forget_kernels(void);
  * LAUNCHES_LAST; they last as long as the process. */
 void launches_last(const char **name);
 
-/* Spent on finding what launches name, in all. */
-uint64_t launches_infer_ns(void);
+/* What became of launches where memory moves: those that were taken to use what they name, and
+ * those that might use any range; and the time spent on finding what they name, in all. */
+struct launches_account {
+	uint64_t nr_closed, nr_open, infer_ns;
+};
+void launches_account(struct launches_account *out);
 
 #endif

@@ -23,8 +23,9 @@
 #include "shim/captures.h"
 #include "shim/evidence.h"
 #include "shim/infer.h"
-#include "shim/real.h"
 #include "shim/launches.h"
+#include "shim/proof.h"
+#include "shim/real.h"
 #include "shim/settings.h"
 #include "shim/streams.h"
 #include "shim/summary.h"
@@ -44,6 +45,7 @@
 /* Of the GPU's memory, left to the driver where no budget is given: modules, stacks, arrays. */
 #define HEADROOM_BYTES (UINT64_C(512) << 20)
 #define HEADROOM_SHARE 16u /* no more than this part of what is free */
+#define APART_SHARE 8u	   /* of all memory, that is left where small ranges have blocks each */
 #define PAUSE_NS 50000	   /* between two looks at streams that are to become idle */
 #define RESERVED_BLOCKS 2u /* of a space's budgets, for copies: weir_alloc() leaves them free */
 
@@ -58,7 +60,8 @@ static struct {
 	struct streams streams;
 	struct memory_use use;
 	struct memory_account account;
-	char error[512]; /* the last message of an error */
+	atomic_bool shares; /* small allocations do, though they were not to */
+	char error[512];    /* the last message of an error */
 } memory = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.draining = PTHREAD_MUTEX_INITIALIZER,
@@ -101,6 +104,13 @@ static uint64_t gpu_budget(cu_device device)
 	return leave_headroom(free);
 }
 
+/* --learn: whether each allocation has blocks of its own, so that a kernel which strays from one to
+ * another is seen to. */
+static bool is_apart(void)
+{
+	return settings_get()->mode == SETTINGS_LEARN;
+}
+
 /* Small blocks waste less of an allocation, large ones cost fewer calls where they move. */
 static uint64_t choose_block_bytes(uint64_t budget, uint64_t granularity)
 {
@@ -110,8 +120,8 @@ static uint64_t choose_block_bytes(uint64_t budget, uint64_t granularity)
 	if (asked && (asked % granularity || asked >> 32))
 		settings_fail("--block is %s: it has to be a multiple of %s, below 4 GiB",
 			      summary_bytes(asked).text, summary_bytes(granularity).text);
-	if (asked)
-		return asked;
+	if (asked || is_apart())
+		return asked ? asked : granularity;
 	while (bytes > BLOCK_MAX_BYTES && budget / bytes < MOVED_BLOCKS)
 		bytes /= 2;
 	while (bytes > granularity && budget / bytes < 64)
@@ -124,7 +134,8 @@ static int make_space(uint64_t budget)
 	const struct weir_machine_desc *desc = weir_machine_describe(memory.machine);
 	struct weir_space_config config = {
 		.devices = WEIR_MEM_DEVICE(memory.gpu),
-		.mode = settings_moves() && !when_is_before() ? WEIR_PLANNED : WEIR_FIXED,
+		.mode = settings_moves() && !when_is_before() && !proof_has_ended() ? WEIR_PLANNED
+										    : WEIR_FIXED,
 	};
 	int host = weir_memory_find(memory.machine, "host"), err;
 
@@ -157,11 +168,13 @@ static int make_space(uint64_t budget)
 /* Make the space on a device; its context is current. Ends the program where that fails. */
 static void start(cu_device device)
 {
-	const struct cuda_config config = {.library = real_path()};
+	/* What a bracket does not name is then out of reach. */
+	const struct cuda_config config = {.library = real_path(), .debug = is_apart()};
 	const uint64_t budget = gpu_budget(device);
 	struct backend *b = NULL;
 	int err, gpu = -ENODEV;
 
+	proof_start();
 	weir_log_set(take_message, NULL);
 	err = cuda_create(&config, &b);
 	if (!err) {
@@ -218,7 +231,7 @@ static uint64_t rounded(uint64_t bytes)
 {
 	const uint64_t block = MAX(memory.account.block_bytes, (uint64_t)SMALL_BYTES);
 
-	return round_up(bytes, bytes < block ? SMALL_BYTES : block);
+	return round_up(bytes, bytes < block && !is_apart() ? SMALL_BYTES : block);
 }
 
 /* Lock held. */
@@ -485,6 +498,24 @@ bool memory_stream_ends(cu_stream stream)
 
 /* ------------------------------------------------------------------ allocating */
 
+/* The bytes to ask the space for. While there is much room, small ranges that are to have blocks of
+ * their own get them. */
+static uint64_t bytes_apart(uint64_t bytes)
+{
+	const uint64_t block = memory.account.block_bytes, total = memory_total();
+	struct memory_use use;
+
+	if (!is_apart() || bytes >= block)
+		return bytes;
+	memory_use(&use);
+	if (use.used + block <= total - total / APART_SHARE)
+		return block;
+	if (!atomic_exchange(&memory.shares, true))
+		summary_say("there is little room: small allocations share blocks from here on, "
+			    "and a kernel that strays from one to another is not seen to");
+	return bytes;
+}
+
 /*
  * With --when oom, the GPU's budget has no room. What is kept for reuse makes some, once the
  * streams that it is kept for are idle, which may take for ever: they have the time for which
@@ -510,20 +541,29 @@ static int alloc_beyond(uint64_t bytes, struct weir_stream *stream, void **at)
 	return weir_alloc(memory.space, bytes, stream, at);
 }
 
+static int take_range(uint64_t bytes, struct weir_stream *stream, void **at)
+{
+	int err;
+
+	/* What no machine has is more than the space takes for a size. */
+	if (bytes > memory_total())
+		return -ENOMEM;
+	bytes = bytes_apart(bytes);
+	err = weir_alloc(memory.space, bytes, stream, at);
+	if (err == -ENOSPC)
+		err = alloc_beyond(bytes, stream, at);
+	if (err != -ENOMEM)
+		return err;
+	memory_trim(0);
+	return weir_alloc(memory.space, bytes, stream, at);
+}
+
 static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stream)
 {
-	/* What no machine has is more than the space takes for a size. */
-	const bool any_has = bytes <= memory_total();
 	void *at = NULL;
 	bool begun;
-	int err = any_has ? weir_alloc(memory.space, bytes, stream, &at) : -ENOMEM;
+	int err = take_range(bytes, stream, &at);
 
-	if (err == -ENOSPC)
-		err = alloc_beyond(bytes, stream, &at);
-	if (any_has && err == -ENOMEM) {
-		memory_trim(0);
-		err = weir_alloc(memory.space, bytes, stream, &at);
-	}
 	pthread_mutex_lock(&memory.lock);
 	begun = !err && begin_life((uintptr_t)at, bytes);
 	memory.account.nr_allocs += begun;
@@ -593,7 +633,7 @@ cu_result memory_free(cu_ptr addr)
 
 bool memory_stays(uint64_t bytes)
 {
-	return bytes < memory.account.block_bytes;
+	return bytes < memory.account.block_bytes && !is_apart();
 }
 
 /* Whether what was freed stays with its stream. Of what moves, the space knows best what to do with

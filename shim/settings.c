@@ -11,6 +11,8 @@
 #include "src/base/variables.h"
 
 #define EXIT_BAD 2
+#define HOLD_NS UINT64_C(10000000)
+#define LEARN_HOLD_NS UINT64_C(60000000000)
 
 static struct settings settings;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -55,8 +57,12 @@ static void settings_read(void)
 	settings.gpu_budget = number(SETTINGS_GPU_BUDGET, 0);
 	settings.host_budget = number(SETTINGS_HOST_BUDGET, 0);
 	settings.block = number(SETTINGS_BLOCK, 0);
-	settings.hold_ns = number(SETTINGS_HOLD, 10000000);
 	settings.mode = (enum settings_mode)number(SETTINGS_MODE, SETTINGS_FIXED);
+	settings.hold_ns =
+		number(SETTINGS_HOLD, settings.mode == SETTINGS_LEARN ? LEARN_HOLD_NS : HOLD_NS);
+	settings.kernels = variable_text(SETTINGS_KERNELS);
+	settings.learn_shared = variable_text(SETTINGS_LEARN_SHARED);
+	settings.learn_launches = number(SETTINGS_LEARN_LAUNCHES, UINT64_MAX);
 	settings.late = settings.mode != SETTINGS_FIXED && number(SETTINGS_WHEN, 0) != 0;
 	settings.stats = variable_text(SETTINGS_STATS);
 	settings.trace = variable_text(SETTINGS_TRACE);

@@ -12,6 +12,7 @@
 #include "shim/brackets.h"
 #include "shim/launches.h"
 #include "shim/memory.h"
+#include "shim/proof.h"
 #include "shim/settings.h"
 #include "shim/when.h"
 #include "weir/trace.h"
@@ -130,12 +131,20 @@ static void say_last(void)
 
 cu_result summary_note_result(cu_result result)
 {
-	if (result != CU_ILLEGAL_ADDRESS || settings_get()->mode != SETTINGS_FAST ||
+	const enum settings_mode mode = settings_get()->mode;
+
+	if (result != CU_ILLEGAL_ADDRESS || (mode != SETTINGS_FAST && mode != SETTINGS_LISTED) ||
 	    atomic_exchange(&summary.fault, true))
 		return result;
-	summary_say("a kernel used an address that is not mapped. If the program runs without "
-		    "weir, that kernel uses an allocation that its launch does not name: run it "
-		    "with --mode safe");
+	if (mode == SETTINGS_LISTED)
+		summary_say("a kernel used an address that is not mapped. If the program runs "
+			    "without weir, %s does not hold any more: learn it anew (--learn), or "
+			    "run the program with --mode safe",
+			    settings_get()->kernels);
+	else
+		summary_say("a kernel used an address that is not mapped. If the program runs "
+			    "without weir, that kernel uses an allocation that its launch does "
+			    "not name: run it with --mode safe");
 	say_last();
 	return result;
 }
@@ -158,7 +167,7 @@ static void write_when(FILE *file)
 }
 
 static void write_json(const char *path, const struct memory_account *a,
-		       const struct brackets_account *b)
+		       const struct brackets_account *b, const struct launches_account *l)
 {
 	FILE *file = fopen(path, "w");
 	int err = 0;
@@ -177,13 +186,15 @@ static void write_json(const char *path, const struct memory_account *a,
 			",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
 			", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
 			", \"compared_bytes\": %" PRIu64 ", \"unchanged_bytes\": %" PRIu64
-			", \"waits\": %" PRIu64,
+			", \"waits\": %" PRIu64 ",\n \"launches_closed\": %" PRIu64
+			", \"launches_open\": %" PRIu64,
 			a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
 			a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
 			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes), b->nr,
-			b->nr_missed, b->nr_uses, launches_infer_ns(),
+			b->nr_missed, b->nr_uses, l->infer_ns,
 			settings_mode_name(settings_get()->mode), b->nr_any, a->in_bytes,
-			a->out_bytes, a->compared_bytes, a->same_bytes, a->nr_waits);
+			a->out_bytes, a->compared_bytes, a->same_bytes, a->nr_waits, l->nr_closed,
+			l->nr_open);
 		write_when(file);
 		(void)fputs("}\n", file);
 		err = ferror(file);
@@ -194,7 +205,7 @@ static void write_json(const char *path, const struct memory_account *a,
 }
 
 /* What the trace has, which ends here. */
-static void say_trace(const struct brackets_account *b)
+static void say_trace(const struct brackets_account *b, const struct launches_account *l)
 {
 	struct weir_space *space = memory_space();
 
@@ -208,16 +219,18 @@ static void say_trace(const struct brackets_account *b)
 		    " launches, copies and fills, which name %.1f ranges each; %" PRIu64
 		    " name none or were not recorded; %.0f ns each to find them",
 		    settings_get()->trace, b->nr, (double)b->nr_uses / (double)(b->nr + !b->nr),
-		    b->nr_missed, (double)launches_infer_ns() / (double)(b->nr + !b->nr));
+		    b->nr_missed, (double)l->infer_ns / (double)(b->nr + !b->nr));
 }
 
 __attribute__((destructor)) static void summary_end(void)
 {
 	struct memory_account account;
 	struct brackets_account brackets;
+	struct launches_account launches;
 
 	if (!summary.pid || summary.pid != getpid())
 		return;
+	proof_end();
 	memory_account(&account);
 	if (account.host_high && settings_moves())
 		summary_say(
@@ -239,7 +252,8 @@ __attribute__((destructor)) static void summary_end(void)
 		summary_say("%s could not be given back",
 			    summary_bytes(atomic_load(&summary.lost_bytes)).text);
 	brackets_account(&brackets);
-	say_trace(&brackets);
+	launches_account(&launches);
+	say_trace(&brackets, &launches);
 	if (settings_get()->stats)
-		write_json(settings_get()->stats, &account, &brackets);
+		write_json(settings_get()->stats, &account, &brackets, &launches);
 }

@@ -71,12 +71,12 @@ CUstream stream_make(void)
 
 int arrays_main(int argc, char **argv, const struct arrays_case *cases)
 {
-	if (argc != 2 || api_open(&cu, REACH_LINKED))
+	if (argc < 2 || argc > 3 || api_open(&cu, REACH_LINKED))
 		return 1;
 	OK(cu.cuInit(0));
 	OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
 	OK(cu.cuCtxSetCurrent(context));
-	OK(cu.cuModuleLoadData(&module, ARRAYS_IMAGE));
+	OK(cu.cuModuleLoadData(&module, argc > 2 ? ARRAYS_IMAGE_OTHER : ARRAYS_IMAGE));
 	OK(cu.cuMemAlloc(&out, ARRAYS * sizeof(uint32_t)));
 	for (unsigned n = 0; n < ARRAYS; n++)
 		OK(cu.cuMemAlloc(&array[n], BYTES));

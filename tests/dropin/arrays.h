@@ -14,7 +14,9 @@ enum { NON_BLOCKING = 1, NO_TIMING = 2 };
 enum { ARRAYS = 48, WORDS = 1 << 14, BYTES = 4 * WORDS };
 #define PER_THREAD ((CUstream)2) /* CU_STREAM_PER_THREAD */
 
+/* The second has the same kernels, and is not the same. */
 #define ARRAYS_IMAGE "fakecuda kernels\nglobal table 8\n"
+#define ARRAYS_IMAGE_OTHER ARRAYS_IMAGE "global more 8\n"
 
 extern struct api cu;
 extern CUcontext context;
@@ -40,8 +42,8 @@ void show(const char *what, CUdeviceptr addr, unsigned nr);
 
 CUstream stream_make(void);
 
-/* The main function of such a program: run the case that the one argument names, with the arrays
- * there and used; show them at the end. */
+/* The main function of such a program: run the case that the first argument names, with the arrays
+ * there and used; show them at the end. With a second one another image has the kernels. */
 struct arrays_case {
 	const char *name; /* NULL: behind the last one */
 	void (*run)(void);

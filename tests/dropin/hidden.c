@@ -7,21 +7,25 @@
  * declares.
  */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/dropin/arrays.h"
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult cuStreamQuery(CUstream stream);
 CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuDevicePrimaryCtxReset_v2(int device);
 
-enum { MORE = 16 };
+enum { MORE = 16, ILLEGAL_ADDRESS = 700 };
 
 /* ------------------------------------------------------------------ arrays of addresses */
 
@@ -97,6 +101,75 @@ static void copied_on(void)
 	gather(third, stream);
 }
 
+/* One kernel in two ways: its addresses are those of what it names, and in the host's memory those
+ * of other arrays. */
+static void places(void)
+{
+	CUstream stream = stream_make();
+	CUdeviceptr own[ARRAYS];
+	uint64_t nr = ARRAYS;
+	void *staging;
+
+	OK(cu.cuMemHostAlloc(&staging, sizeof(array), 0));
+	memcpy(staging, array, sizeof(array));
+	for (unsigned time = 2; time < 5; time++) {
+		CUdeviceptr from = array[time] + BYTES / 4;
+
+		for (unsigned n = 0; n < ARRAYS; n++)
+			own[n] = from + sizeof(own) + n * sizeof(uint32_t);
+		OK(cu.cuMemcpyHtoD(from, own, sizeof(own)));
+		LAUNCH("gather", stream, &out, &from, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("own", out, ARRAYS);
+		LAUNCH("gather", stream, &out, &staging, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("others", out, ARRAYS);
+		use_all(time, stream);
+	}
+}
+
+/* Addresses of small allocations, which share blocks with what the kernel names. */
+static void small(void)
+{
+	CUdeviceptr from, words[ARRAYS];
+	CUstream stream = stream_make();
+	uint64_t nr = ARRAYS;
+
+	for (unsigned n = 0; n < ARRAYS; n++) {
+		OK(cu.cuMemAlloc(&words[n], 64));
+		OK(cu.cuMemsetD32Async(words[n], 3 * n, 16, stream));
+	}
+	from = pointers_make();
+	OK(cu.cuMemcpyHtoD(from, words, sizeof(words)));
+	LAUNCH("gather", stream, &out, &from, &nr);
+	OK(cu.cuStreamSynchronize(stream));
+	show("small", out, ARRAYS);
+	for (unsigned n = 0; n < ARRAYS; n++)
+		OK(cu.cuMemFree(words[n]));
+}
+
+/* Another thread ends the process as soon as anything fails, in a way that no library sees. */
+static void *watch(void *done)
+{
+	OK(cu.cuCtxSetCurrent(context));
+	while (!atomic_load((atomic_bool *)done))
+		if (cuStreamQuery(NULL) == ILLEGAL_ADDRESS)
+			_exit(9);
+	return NULL;
+}
+
+static void watched(void)
+{
+	static atomic_bool done;
+	pthread_t watcher;
+
+	if (pthread_create(&watcher, NULL, watch, &done))
+		exit(1);
+	copied();
+	atomic_store(&done, true);
+	(void)pthread_join(watcher, NULL);
+}
+
 /* A kernel made the addresses: no call shows them. */
 static void stored(void)
 {
@@ -154,6 +227,14 @@ static void list(void)
 			LAUNCH("fill", stream, &array[n], &words, &value);
 	}
 	OK(cu.cuStreamSynchronize(stream));
+}
+
+/* Kernels that hide addresses in different ways. */
+static void several(void)
+{
+	copied();
+	variable();
+	list();
 }
 
 /* ------------------------------------------------------------------ streams */
@@ -430,8 +511,12 @@ int main(int argc, char **argv)
 						   {"copied-unified", copied_unified},
 						   {"copied-on", copied_on},
 						   {"stored", stored},
+						   {"watched", watched},
+						   {"places", places},
+						   {"small", small},
 						   {"variable", variable},
 						   {"list", list},
+						   {"several", several},
 						   {"side", side},
 						   {"waiting", waiting},
 						   {"waiting-thread", waiting_thread},
