@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs whose kernels use memory that their launches do not name, or that wait for each other,
- * one for each run, on the memory of arrays.h. It prints what it read, so that a run under weir can
- * be compared with one without; the first call that fails is named and ends it with status 1. The
- * kernels are those of tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h
- * declares.
+ * Programs whose kernels use memory that their launches do not name, or have handles that others
+ * had, one for each run, on the memory of arrays.h. It prints what it read, so that a run under
+ * weir can be compared with one without; the first call that fails is named and ends it with
+ * status 1. The kernels are those of tests/fakecuda/fakecuda.h. It includes nothing of weir, but
+ * for what api.h declares.
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,7 +24,7 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuDevicePrimaryCtxReset_v2(int device);
 
-enum { MORE = 16, ILLEGAL_ADDRESS = 700 };
+enum { ILLEGAL_ADDRESS = 700 };
 
 /* ------------------------------------------------------------------ arrays of addresses */
 
@@ -186,6 +185,47 @@ static void stored(void)
 	gather(from, stream);
 }
 
+/* The same in an array that is too large to be looked at. */
+static void stored_large(void)
+{
+	CUstream stream = stream_make();
+	uint64_t nr = 1, stride = 0;
+	CUdeviceptr from;
+
+	OK(cu.cuMemAlloc(&from, 2 * BYTES));
+	for (unsigned n = 0; n < ARRAYS; n++) {
+		CUdeviceptr at = from + n * sizeof(from);
+
+		LAUNCH("addresses", stream, &at, &array[n], &stride, &nr);
+	}
+	use_all(1, stream);
+	gather(from, stream);
+}
+
+/* A list whose kernel finds one node at each of many launches, until another kernel links it to a
+ * node in an array. */
+static void stored_late(void)
+{
+	const uint64_t node[2] = {0, 7};
+	CUdeviceptr first = pointers_make(), next = array[5] + BYTES - sizeof(node);
+	CUstream stream = stream_make();
+	uint64_t nr = 2, one = 1, stride = 0;
+
+	OK(cu.cuMemcpyHtoD(first, node, sizeof(node)));
+	for (unsigned time = 0; time < 12; time++) {
+		LAUNCH("list_sum", stream, &out, &first, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("sum", out, 1);
+	}
+	OK(cu.cuMemcpyHtoD(next, node, sizeof(node)));
+	LAUNCH("addresses", stream, &first, &next, &stride, &one);
+	for (unsigned n = 6; n < ARRAYS; n++)
+		fill(n, n, stream);
+	LAUNCH("list_sum", stream, &out, &first, &nr);
+	OK(cu.cuStreamSynchronize(stream));
+	show("sum", out, 1);
+}
+
 /* ------------------------------------------------------------------ other ways to memory */
 
 /* A variable of the module holds the address. */
@@ -235,106 +275,6 @@ static void several(void)
 	copied();
 	variable();
 	list();
-}
-
-/* ------------------------------------------------------------------ streams */
-
-/* Memory that is freed on one stream behind another one's use, which is late, and memory that is
- * freed on one and used by the next owner on another; events are all the order there is. */
-static void side(void)
-{
-	CUstream first = stream_make(), second = stream_make();
-	CUevent freed, used;
-	uint64_t nr = WORDS;
-
-	OK(cu.cuEventCreate(&freed, NO_TIMING));
-	OK(cu.cuEventCreate(&used, NO_TIMING));
-	for (unsigned time = 0; time < ARRAYS; time++) {
-		CUdeviceptr old, next;
-		uint64_t value = time, last = 90000 + time;
-
-		OK(cu.cuMemAllocAsync(&old, BYTES, first));
-		LAUNCH("fill", first, &old, &nr, &value);
-		OK(cu.cuEventRecord(used, first));
-		OK(cu.cuStreamWaitEvent(second, used, 0));
-		fill(time, 7 * time, second);
-		LAUNCH("add", second, &array[time], &array[time], &old, &nr);
-		OK(cu.cuEventRecord(used, second));
-		OK(cu.cuStreamWaitEvent(first, used, 0));
-		OK(cu.cuMemFreeAsync(old, first));
-		OK(cu.cuEventRecord(freed, first));
-		OK(cu.cuStreamWaitEvent(second, freed, 0));
-		OK(cu.cuMemAllocAsync(&next, BYTES, second));
-		LAUNCH("fill", second, &next, &nr, &last);
-		LAUNCH("copy", second, &array[(time + 1) % ARRAYS], &next, &nr);
-		OK(cu.cuMemFreeAsync(next, second));
-	}
-	OK(cu.cuCtxSynchronize());
-	for (unsigned n = 0; n < ARRAYS; n++)
-		show("array", array[n] + BYTES - 8, 2);
-}
-
-/* A kernel on one stream runs until one on another stores a word, which does so after work over all
- * of the memory; whoever waits for the first waits forever. */
-static void waiting_on(CUstream waits, CUstream works)
-{
-	uint64_t value = 77, nr = 1;
-	CUdeviceptr flag;
-
-	OK(cu.cuMemAlloc(&flag, 4));
-	for (unsigned time = 2; time < 5; time++) {
-		OK(cu.cuMemsetD32Async(flag, 0, 1, works));
-		OK(cu.cuStreamSynchronize(works));
-		LAUNCH("wait_flag", waits, &flag, &value);
-		use_all(time, works);
-		LAUNCH("store_flag", works, &flag, &value);
-		OK(cu.cuStreamSynchronize(waits));
-		for (unsigned n = 0; n < ARRAYS; n += 7)
-			show("array", array[n], (unsigned)nr);
-	}
-}
-
-static void waiting(void)
-{
-	waiting_on(stream_make(), stream_make());
-}
-
-/* The kernel that waits is on the thread's default stream. */
-static void waiting_thread(void)
-{
-	waiting_on(PER_THREAD, stream_make());
-}
-
-/* The same in a context of the program's own, whose default stream has the name of the other's. */
-static void other_context(void)
-{
-	uint64_t nr = WORDS, value = 7;
-	CUmodule of_context[2] = {module, NULL};
-	CUdeviceptr addr[MORE];
-	CUcontext own;
-
-	OK(cuCtxCreate_v2(&own, 0, 0));
-	OK(cu.cuModuleLoadData(&of_context[1], ARRAYS_IMAGE));
-	for (unsigned time = 0; time < 4; time++) {
-		OK(cu.cuCtxSetCurrent(time % 2 ? context : own));
-		module = of_context[time % 2 ? 0 : 1];
-		for (unsigned n = 0; n < ARRAYS; n++) {
-			value = 100 * time + n;
-			LAUNCH("fill", NULL, &array[n], &nr, &value);
-			LAUNCH("add", NULL, &array[n], &array[n], &array[n], &nr);
-		}
-		for (unsigned n = 0; n < MORE; n++) {
-			OK(cu.cuMemAllocAsync(&addr[n], BYTES, NULL));
-			LAUNCH("copy", NULL, &addr[n], &array[n], &nr);
-		}
-		for (unsigned n = 0; n < MORE; n++) {
-			show("copy", addr[n] + BYTES - 8, 2);
-			OK(cu.cuMemFreeAsync(addr[n], NULL));
-		}
-		OK(cu.cuCtxSynchronize());
-	}
-	OK(cu.cuCtxSetCurrent(context));
-	module = of_context[0];
 }
 
 /* ------------------------------------------------------------------ handles that are used again */
@@ -409,101 +349,6 @@ static void reset(void)
 	reuse(own, primary_reset);
 }
 
-/* ------------------------------------------------------------------ calls that fail */
-
-/* From so many calls on events cannot be recorded; result 0: they can again. The driver without a
- * GPU has a function for that, which under weir is found by the driver's own path alone. */
-static void fail_events(uint64_t skip, int result)
-{
-	bool (*fail)(const char *symbol, uint64_t skip, int result);
-	const char *path = getenv("WEIR_RUN_DRIVER");
-	void *driver = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-
-	*(void **)&fail = driver ? dlsym(driver, "fakecuda_fail_symbol") : NULL;
-	if (!fail)
-		exit(1);
-	(void)fail("cuEventRecord", skip, result);
-	(void)dlclose(driver); /* the program has it open, too */
-}
-
-/* For a while events cannot be recorded, which the program does not use. */
-static void no_events(void)
-{
-	CUstream stream = stream_make();
-	uint64_t nr = WORDS;
-
-	for (unsigned skip = 0; skip < 4; skip++) {
-		unsigned n = ARRAYS - 1 - skip;
-		CUdeviceptr addr = array[n];
-		uint64_t value = 40 + skip;
-
-		fill(n, 30 + skip, stream);
-		OK(cu.cuStreamSynchronize(stream));
-		/* The launch may be refused, or be noted too late by weir. */
-		fail_events(skip, 304);
-		(void)cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream,
-					(void *[]){&addr, &nr, &value}, NULL);
-		fail_events(0, 0);
-		fill(n, 7, stream);
-		LAUNCH("add", stream, &addr, &addr, &addr, &nr);
-		OK(cu.cuStreamSynchronize(stream));
-		show("added", addr, 1);
-		use_all(skip, stream);
-	}
-}
-
-/* The GPU is reset where what weir noted of launches has not ended, since events could not be
- * recorded behind them; the program begins anew. */
-static void reset_open(void)
-{
-	for (unsigned skip = 0; skip < 3; skip++) {
-		CUstream stream = stream_make();
-		CUdeviceptr addr = array[skip];
-		uint64_t nr = WORDS, value = skip;
-
-		fail_events(skip, 304);
-		(void)cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream,
-					(void *[]){&addr, &nr, &value}, NULL);
-		if (skip % 2)
-			fail_events(0, 0);
-		OK(cuDevicePrimaryCtxReset_v2(0));
-		fail_events(0, 0);
-		OK(cu.cuModuleLoadData(&module, ARRAYS_IMAGE));
-		OK(cu.cuMemAlloc(&out, ARRAYS * sizeof(uint32_t)));
-		for (unsigned n = 0; n < ARRAYS; n++)
-			OK(cu.cuMemAlloc(&array[n], BYTES));
-		use_all(skip + 2, NULL);
-	}
-}
-
-/* Allocations until there is no memory, twice; what there is can be used before and after. */
-static void full(void)
-{
-	enum { MOST = 1 << 12 };
-	static CUdeviceptr addr[MOST];
-	CUstream stream = stream_make();
-	uint64_t nr = WORDS;
-
-	for (unsigned time = 2; time < 4; time++) {
-		unsigned n = 0;
-		CUresult result = 0;
-
-		while (!result && n < MOST) {
-			result = time % 2 ? cu.cuMemAlloc(&addr[n], BYTES)
-					  : cu.cuMemAllocAsync(&addr[n], BYTES, stream);
-			if (!result)
-				LAUNCH("copy", stream, &addr[n], &array[n % ARRAYS], &nr);
-			n += !result;
-		}
-		printf("some %d, then %d\n", n > 0, result);
-		use_all(time, stream);
-		for (unsigned i = 0; i < n; i++)
-			OK(time % 2 ? cu.cuMemFree(addr[i]) : cu.cuMemFreeAsync(addr[i], stream));
-		OK(cu.cuStreamSynchronize(stream));
-		use_all(10 * time, stream);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	static const struct arrays_case cases[] = {{"copied", copied},
@@ -511,19 +356,14 @@ int main(int argc, char **argv)
 						   {"copied-unified", copied_unified},
 						   {"copied-on", copied_on},
 						   {"stored", stored},
+						   {"stored-large", stored_large},
+						   {"stored-late", stored_late},
 						   {"watched", watched},
 						   {"places", places},
 						   {"small", small},
 						   {"variable", variable},
 						   {"list", list},
 						   {"several", several},
-						   {"side", side},
-						   {"waiting", waiting},
-						   {"waiting-thread", waiting_thread},
-						   {"other-context", other_context},
-						   {"no-events", no_events},
-						   {"reset-open", reset_open},
-						   {"full", full},
 						   {"reused", reused},
 						   {"released", released},
 						   {"reset", reset},

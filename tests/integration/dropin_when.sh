@@ -122,10 +122,11 @@ done
 echo "ok - what was before does not matter ($round rounds, $try tries)"
 
 # What kernels use beyond what their launches name, and copies of all kinds.
-for name in copied copied-async copied-unified copied-on variable list side other-context; do
-	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
+for name in hidden/copied hidden/copied-async hidden/copied-unified hidden/copied-on \
+	hidden/variable hidden/list streams/side streams/other-context; do
+	timeout 30 "$programs/${name%/*}" "${name#*/}" >plain || fail "$name fails by itself" plain
 	for mode in safe fast; do
-		same "$mode" 1MiB "$programs/hidden" $name
+		same "$mode" 1MiB "$programs/${name%/*}" "${name#*/}"
 		was_switched
 	done
 done
@@ -141,10 +142,10 @@ done
 echo "ok - what a launch does not name is there, and so is what is copied"
 
 # Full budgets are out of memory, for the allocation alone.
-timeout 30 "$programs/hidden" full >plain || fail "full fails by itself" plain
+timeout 30 "$programs/streams" full >plain || fail "full fails by itself" plain
 for mode in safe fast; do
 	timeout 30 "$WEIR" run --mode $mode --when oom --gpu-budget 1MiB --host-budget 4MiB -- \
-		"$programs/hidden" full >out 2>err || fail "full exits with $? in mode $mode" out err
+		"$programs/streams" full >out 2>err || fail "full exits with $? in mode $mode" out err
 	cmp -s plain out || fail "full differs in mode $mode" plain out err
 	has err '^weir: .* asked for, and both budgets are full' 'from here on memory moves$'
 done

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs on several streams and contexts, one for each run, on the memory of arrays.h: kernels
+ * that wait for each other, memory that one stream frees and another one uses, calls that fail. It
+ * prints what it read, so that a run under weir can be compared with one without; the first call
+ * that fails and should not is named and ends it with status 1. The kernels are those of
+ * tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h declares.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/dropin/arrays.h"
+
+CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
+CUresult cuDevicePrimaryCtxReset_v2(int device);
+
+enum { MORE = 16 };
+
+/* ------------------------------------------------------------------ memory that streams share */
+
+/* Memory that is freed on one stream behind another one's use, which is late, and memory that is
+ * freed on one and used by the next owner on another; events are all the order there is. */
+static void side(void)
+{
+	CUstream first = stream_make(), second = stream_make();
+	CUevent freed, used;
+	uint64_t nr = WORDS;
+
+	OK(cu.cuEventCreate(&freed, NO_TIMING));
+	OK(cu.cuEventCreate(&used, NO_TIMING));
+	for (unsigned time = 0; time < ARRAYS; time++) {
+		CUdeviceptr old, next;
+		uint64_t value = time, last = 90000 + time;
+
+		OK(cu.cuMemAllocAsync(&old, BYTES, first));
+		LAUNCH("fill", first, &old, &nr, &value);
+		OK(cu.cuEventRecord(used, first));
+		OK(cu.cuStreamWaitEvent(second, used, 0));
+		fill(time, 7 * time, second);
+		LAUNCH("add", second, &array[time], &array[time], &old, &nr);
+		OK(cu.cuEventRecord(used, second));
+		OK(cu.cuStreamWaitEvent(first, used, 0));
+		OK(cu.cuMemFreeAsync(old, first));
+		OK(cu.cuEventRecord(freed, first));
+		OK(cu.cuStreamWaitEvent(second, freed, 0));
+		OK(cu.cuMemAllocAsync(&next, BYTES, second));
+		LAUNCH("fill", second, &next, &nr, &last);
+		LAUNCH("copy", second, &array[(time + 1) % ARRAYS], &next, &nr);
+		OK(cu.cuMemFreeAsync(next, second));
+	}
+	OK(cu.cuCtxSynchronize());
+	for (unsigned n = 0; n < ARRAYS; n++)
+		show("array", array[n] + BYTES - 8, 2);
+}
+
+/* Memory of an array's size that is full of one word. */
+static CUdeviceptr filled(unsigned value, CUstream stream)
+{
+	uint64_t nr = WORDS, word = value;
+	CUdeviceptr addr;
+
+	OK(cu.cuMemAllocAsync(&addr, BYTES, stream));
+	LAUNCH("fill", stream, &addr, &nr, &word);
+	return addr;
+}
+
+/* Memory is freed on one stream while another one is to read it, and nothing orders the two: what
+ * is read then CUDA does not say. As much is allocated and used meanwhile. */
+static void freed_early(void)
+{
+	CUstream first = stream_make(), second = stream_make();
+	CUdeviceptr old = filled(11, first), next;
+	uint64_t nr = WORDS;
+
+	OK(cu.cuStreamSynchronize(first));
+	for (unsigned n = 2; n < ARRAYS; n++)
+		LAUNCH("copy", second, &array[1], &array[n], &nr);
+	LAUNCH("copy", second, &array[0], &old, &nr);
+	OK(cu.cuMemFreeAsync(old, first));
+	next = filled(22, first);
+	OK(cu.cuCtxSynchronize());
+	show("copied", array[0], 2);
+	show("next", next, 2);
+}
+
+/* The same with an event before the free, where the kernel that reads waits for a word which a
+ * third stream stores after it has allocated and used as much. */
+static void freed_behind(void)
+{
+	CUstream first = stream_make(), second = stream_make(), third = stream_make();
+	CUdeviceptr flag, old = filled(11, first), next;
+	uint64_t nr = WORDS, one = 1;
+	CUevent used;
+
+	OK(cu.cuEventCreate(&used, NO_TIMING));
+	OK(cu.cuMemAlloc(&flag, 4));
+	OK(cu.cuMemsetD32Async(flag, 0, 1, first));
+	OK(cu.cuStreamSynchronize(first));
+	LAUNCH("wait_flag", second, &flag, &one);
+	LAUNCH("copy", second, &array[0], &old, &nr);
+	OK(cu.cuEventRecord(used, second));
+	OK(cu.cuStreamWaitEvent(first, used, 0));
+	OK(cu.cuMemFreeAsync(old, first));
+	next = filled(22, third);
+	for (unsigned n = 1; n < ARRAYS; n++)
+		fill(n, 1000 + n, third);
+	LAUNCH("store_flag", third, &flag, &one);
+	OK(cu.cuCtxSynchronize());
+	show("copied", array[0], 2);
+	show("next", next, 2);
+}
+
+/* A kernel on one stream runs until one on another stores a word, which does so after work over all
+ * of the memory; whoever waits for the first waits forever. */
+static void waiting_on(CUstream waits, CUstream works)
+{
+	uint64_t value = 77, nr = 1;
+	CUdeviceptr flag;
+
+	OK(cu.cuMemAlloc(&flag, 4));
+	for (unsigned time = 2; time < 5; time++) {
+		OK(cu.cuMemsetD32Async(flag, 0, 1, works));
+		OK(cu.cuStreamSynchronize(works));
+		LAUNCH("wait_flag", waits, &flag, &value);
+		use_all(time, works);
+		LAUNCH("store_flag", works, &flag, &value);
+		OK(cu.cuStreamSynchronize(waits));
+		for (unsigned n = 0; n < ARRAYS; n += 7)
+			show("array", array[n], (unsigned)nr);
+	}
+}
+
+static void waiting(void)
+{
+	waiting_on(stream_make(), stream_make());
+}
+
+/* A kernel on each stream waits for what the one on the stream before stores, and the first one for
+ * what comes after work over all of the memory. */
+static void waiting_chain(void)
+{
+	enum { LINKS = 4 };
+	CUstream stream[LINKS], works = stream_make();
+	CUdeviceptr flag[LINKS + 1];
+	uint64_t value = 77;
+
+	for (unsigned i = 0; i <= LINKS; i++)
+		OK(cu.cuMemAlloc(&flag[i], 4));
+	for (unsigned i = 0; i < LINKS; i++)
+		stream[i] = stream_make();
+	for (unsigned time = 2; time < 4; time++) {
+		for (unsigned i = 0; i <= LINKS; i++)
+			OK(cu.cuMemsetD32Async(flag[i], 0, 1, works));
+		OK(cu.cuStreamSynchronize(works));
+		for (unsigned i = LINKS; i-- > 0;) {
+			LAUNCH("wait_flag", stream[i], &flag[i], &value);
+			fill(i, time, stream[i]);
+			LAUNCH("store_flag", stream[i], &flag[i + 1], &value);
+		}
+		for (unsigned n = LINKS; n < ARRAYS; n++)
+			fill(n, 1000 * time + n, works);
+		LAUNCH("store_flag", works, &flag[0], &value);
+		for (unsigned i = 0; i < LINKS; i++)
+			OK(cu.cuStreamSynchronize(stream[i]));
+		show("flag", flag[LINKS], 1);
+		use_all(time + 10, works);
+	}
+}
+
+/* The kernel that waits is on the thread's default stream. */
+static void waiting_thread(void)
+{
+	waiting_on(PER_THREAD, stream_make());
+}
+
+/* The same in a context of the program's own, whose default stream has the name of the other's. */
+static void other_context(void)
+{
+	uint64_t nr = WORDS, value = 7;
+	CUmodule of_context[2] = {module, NULL};
+	CUdeviceptr addr[MORE];
+	CUcontext own;
+
+	OK(cuCtxCreate_v2(&own, 0, 0));
+	OK(cu.cuModuleLoadData(&of_context[1], ARRAYS_IMAGE));
+	for (unsigned time = 0; time < 4; time++) {
+		OK(cu.cuCtxSetCurrent(time % 2 ? context : own));
+		module = of_context[time % 2 ? 0 : 1];
+		for (unsigned n = 0; n < ARRAYS; n++) {
+			value = 100 * time + n;
+			LAUNCH("fill", NULL, &array[n], &nr, &value);
+			LAUNCH("add", NULL, &array[n], &array[n], &array[n], &nr);
+		}
+		for (unsigned n = 0; n < MORE; n++) {
+			OK(cu.cuMemAllocAsync(&addr[n], BYTES, NULL));
+			LAUNCH("copy", NULL, &addr[n], &array[n], &nr);
+		}
+		for (unsigned n = 0; n < MORE; n++) {
+			show("copy", addr[n] + BYTES - 8, 2);
+			OK(cu.cuMemFreeAsync(addr[n], NULL));
+		}
+		OK(cu.cuCtxSynchronize());
+	}
+	OK(cu.cuCtxSetCurrent(context));
+	module = of_context[0];
+}
+
+/* ------------------------------------------------------------------ calls that fail */
+
+/* From so many calls on events cannot be recorded; result 0: they can again. The driver without a
+ * GPU has a function for that, which under weir is found by the driver's own path alone. */
+static void fail_events(uint64_t skip, int result)
+{
+	bool (*fail)(const char *symbol, uint64_t skip, int result);
+	const char *path = getenv("WEIR_RUN_DRIVER");
+	void *driver = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	*(void **)&fail = driver ? dlsym(driver, "fakecuda_fail_symbol") : NULL;
+	if (!fail)
+		exit(1);
+	(void)fail("cuEventRecord", skip, result);
+	(void)dlclose(driver); /* the program has it open, too */
+}
+
+/* For a while events cannot be recorded, which the program does not use. */
+static void no_events(void)
+{
+	CUstream stream = stream_make();
+	uint64_t nr = WORDS;
+
+	for (unsigned skip = 0; skip < 4; skip++) {
+		unsigned n = ARRAYS - 1 - skip;
+		CUdeviceptr addr = array[n];
+		uint64_t value = 40 + skip;
+
+		fill(n, 30 + skip, stream);
+		OK(cu.cuStreamSynchronize(stream));
+		/* The launch may be refused, or be noted too late by weir. */
+		fail_events(skip, 304);
+		(void)cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream,
+					(void *[]){&addr, &nr, &value}, NULL);
+		fail_events(0, 0);
+		fill(n, 7, stream);
+		LAUNCH("add", stream, &addr, &addr, &addr, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("added", addr, 1);
+		use_all(skip, stream);
+	}
+}
+
+/* The GPU is reset where what weir noted of launches has not ended, since events could not be
+ * recorded behind them; the program begins anew. */
+static void reset_open(void)
+{
+	for (unsigned skip = 0; skip < 3; skip++) {
+		CUstream stream = stream_make();
+		CUdeviceptr addr = array[skip];
+		uint64_t nr = WORDS, value = skip;
+
+		fail_events(skip, 304);
+		(void)cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream,
+					(void *[]){&addr, &nr, &value}, NULL);
+		if (skip % 2)
+			fail_events(0, 0);
+		OK(cuDevicePrimaryCtxReset_v2(0));
+		fail_events(0, 0);
+		OK(cu.cuModuleLoadData(&module, ARRAYS_IMAGE));
+		OK(cu.cuMemAlloc(&out, ARRAYS * sizeof(uint32_t)));
+		for (unsigned n = 0; n < ARRAYS; n++)
+			OK(cu.cuMemAlloc(&array[n], BYTES));
+		use_all(skip + 2, NULL);
+	}
+}
+
+/* Allocations until there is no memory, twice; what there is can be used before and after. */
+static void full(void)
+{
+	enum { MOST = 1 << 12 };
+	static CUdeviceptr addr[MOST];
+	CUstream stream = stream_make();
+	uint64_t nr = WORDS;
+
+	for (unsigned time = 2; time < 4; time++) {
+		unsigned n = 0;
+		CUresult result = 0;
+
+		while (!result && n < MOST) {
+			result = time % 2 ? cu.cuMemAlloc(&addr[n], BYTES)
+					  : cu.cuMemAllocAsync(&addr[n], BYTES, stream);
+			if (!result)
+				LAUNCH("copy", stream, &addr[n], &array[n % ARRAYS], &nr);
+			n += !result;
+		}
+		printf("some %d, then %d\n", n > 0, result);
+		use_all(time, stream);
+		for (unsigned i = 0; i < n; i++)
+			OK(time % 2 ? cu.cuMemFree(addr[i]) : cu.cuMemFreeAsync(addr[i], stream));
+		OK(cu.cuStreamSynchronize(stream));
+		use_all(10 * time, stream);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct arrays_case cases[] = {{"side", side},
+						   {"freed-early", freed_early},
+						   {"freed-behind", freed_behind},
+						   {"waiting", waiting},
+						   {"waiting-chain", waiting_chain},
+						   {"waiting-thread", waiting_thread},
+						   {"other-context", other_context},
+						   {"no-events", no_events},
+						   {"reset-open", reset_open},
+						   {"full", full},
+						   {NULL, NULL}};
+
+	return arrays_main(argc, argv, cases);
+}
