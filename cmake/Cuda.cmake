@@ -10,8 +10,8 @@
 #   bench/launches.cu         gpu/bench_launches, likewise
 #
 # Target `cuda-check` is the same for one architecture, in build/cuda-check, to know that all of it
-# compiles and links. Most of the time goes to the assembler, which sees the library, workloads, and
-# tests with assembly of their own; other tests are left as PTX.
+# compiles and links: nothing is optimised that need not be. The assembler sees the library, workloads,
+# and tests with assembly of their own; other tests are left as PTX.
 #
 # All carry the runtimes of CUDA and C++ in themselves: where they run, they need the driver alone,
 # and cuBLAS for the linear layers. Without nvcc the targets say so and do nothing.
@@ -23,8 +23,8 @@ set(WEIR_CUDA_FLAGS "-gencode;arch=compute_80,code=sm_80;-gencode;arch=compute_9
 # saves a third of the time here.
 string(REPLACE "code=sm_80" "code=compute_80" cuda_late_flags "${WEIR_CUDA_FLAGS}")
 # The oldest one: what is assembled for it is for newer ones, too.
-set(cuda_check_flags -gencode;arch=compute_80,code=sm_80)
-set(cuda_check_late_flags -gencode;arch=compute_80,code=compute_80)
+set(cuda_check_flags -O0 -Xptxas -O0 -gencode;arch=compute_80,code=sm_80)
+set(cuda_check_late_flags -O0 -gencode;arch=compute_80,code=compute_80)
 
 set(cuda_globs)
 foreach(folder src workloads managers bench examples tests/gpu tests/dropin/random)
@@ -41,7 +41,7 @@ if(NOT WEIR_NVCC)
 	return()
 endif()
 
-set(cuda_options -std=c++17 -O2 -lineinfo -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
+set(cuda_options -std=c++17 -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
 	-Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden)
 if(WEIR_WERROR)
 	list(APPEND cuda_options -Werror all-warnings)
@@ -136,6 +136,8 @@ function(cuda_target target out pattern flags late_flags)
 	add_custom_target(${target} DEPENDS ${outputs})
 endfunction()
 
-cuda_target(cuda ${CMAKE_BINARY_DIR} "^workloads/" "${WEIR_CUDA_FLAGS}" "${cuda_late_flags}")
+set(cuda_optimised -O2 -lineinfo)
+cuda_target(cuda ${CMAKE_BINARY_DIR} "^workloads/" "${cuda_optimised};${WEIR_CUDA_FLAGS}"
+	"${cuda_optimised};${cuda_late_flags}")
 cuda_target(cuda-check ${CMAKE_BINARY_DIR}/cuda-check "^(workloads|src)/|kernels|litmus"
 	"${cuda_check_flags}" "${cuda_check_late_flags}")
