@@ -4,6 +4,8 @@
 # weir bench --policy: policies that say what the driver does change no byte of a result; each
 # manager runs with each policy, and results, tables and the report name both; what cannot be is
 # refused in one line. Needs WEIR, the program. Prints a line a test.
+#
+# Labels: sanitized-only
 set -u
 
 : "${WEIR:?is the program to test}"

@@ -6,6 +6,8 @@
 # or calls that are not there; and what a trial finds. And that the program of docs/policies.md
 # compiles and passes. Needs WEIR, SOURCE_DIR, BUILD_DIR and python3; where no clang compiles for
 # eBPF, no objects are looked at. Prints a line a test.
+#
+# Labels: sanitized-only
 set -u
 
 : "${WEIR:?is the program to test}" "${BUILD_DIR:?is the build}"
