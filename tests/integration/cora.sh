@@ -4,8 +4,8 @@
 # A graph network that does not fit its GPU learns what it would learn otherwise: Cora at 30 % of
 # the memory it needs, mean test accuracy over seeds at least 80.5 %; and a generated graph whose
 # classes are planted, at least 95 % (one seed; three with WEIR_TEST_LONG). Cora is not part of weir:
-# WEIR_CORA_DIR is its folder (nodes.txt and edges.txt), WEIR_CORA_SEEDS how many seeds are run (1; the
-# figure to compare with published ones is of 10). Without it only the planted graph is trained on.
+# WEIR_CORA_DIR is its folder (nodes.txt and edges.txt), WEIR_CORA_SEEDS how many seeds are run (none;
+# the figure to compare with published ones is of 10). Without it only the planted graph is trained on.
 # Each seed of Cora takes 16 s of a processor: 200 epochs, and as many of native to compare with.
 # Needs WEIR, SOURCE_DIR and CC. Prints a line a test.
 #
@@ -18,7 +18,7 @@ set -u
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cora=${WEIR_CORA_DIR:-$SOURCE_DIR/../shared/data/cora}
-seeds=${WEIR_CORA_SEEDS:-1}
+seeds=${WEIR_CORA_SEEDS:-0}
 
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
@@ -83,7 +83,9 @@ planted=1
 [ -z "${WEIR_TEST_LONG-}" ] || planted=3
 train planted "$dir/planted" "$planted" 0.95
 
-if [ -f "$cora/nodes.txt" ] && [ -f "$cora/edges.txt" ]; then
+if [ "$seeds" -eq 0 ]; then
+	echo "ok - cora # skipped: WEIR_CORA_SEEDS is not set"
+elif [ -f "$cora/nodes.txt" ] && [ -f "$cora/edges.txt" ]; then
 	train cora "$cora" "$seeds" 0.805
 else
 	echo "ok - cora # skipped: WEIR_CORA_DIR is not set"

@@ -18,7 +18,7 @@ export WEIR_TEST_MACHINE=cuda
 more=1 programs=1
 [ -z "${WEIR_TEST_LONG-}" ] || more=5 programs=10
 if [ -n "${WEIR_SANITIZE-}" ]; then
-	export WEIR_SEQUENCES=$((40 * programs)) CHUNK_SEEDS=$((2 * more))
+	export WEIR_SEQUENCES=$((24 * programs)) CHUNK_SEEDS=$((2 * more))
 	export MEM_SEEDS=$((2 * more))
 else
 	export WEIR_SEQUENCES=$((200 * programs)) CHUNK_SEEDS=$((4 * more))

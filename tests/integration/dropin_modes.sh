@@ -5,11 +5,12 @@
 # without a GPU, with less GPU memory than they allocate; also where kernels use what their launches
 # do not name. In mode fast such a program may end with a fault, and then it is said. Needs WEIR,
 # BUILD_DIR, SOURCE_DIR, FAKECUDA_DRIVER. Prints a line a test. WEIR_TEST_LONG: all ways to the
-# driver with all numbers of streams and threads.
+# driver with all numbers of streams and threads, and another budget.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
 # Labels: optimised
+# Long: yes
 set -u
 
 : "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
@@ -51,7 +52,7 @@ all_ways()
 	shift
 	set -- --arrays $arrays --bytes $bytes --passes 6 --threads "$threads" --copied "$@"
 	"$programs/program" "$@" >plain || fail "the program fails by itself: $*" plain
-	for part in 2 3; do
+	for part in 3 ${WEIR_TEST_LONG:+2}; do
 		for mode in fixed safe fast; do
 			same $mode $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
 		done

@@ -4,7 +4,7 @@
 # Random programs (tests/dropin/random) on the driver without a GPU, by themselves and under
 # `weir run` in each mode, with a third and a half of the memory that they allocate. Needs WEIR,
 # BUILD_DIR, SOURCE_DIR, FAKECUDA_DRIVER. Prints a line a test, and what repeats a program that is
-# wrong. WEIR_TEST_LONG: ten times as many, and some with all work held up.
+# wrong. WEIR_TEST_LONG: 25 times as many, and some with all work held up.
 #
 # A library cannot be put before a sanitizer's: a build with one runs the programs by themselves.
 #
@@ -23,7 +23,7 @@ export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
 export FAKECUDA_GRANULARITY=16384 FAKECUDA_REPORT="$dir/report"
 random=${BUILD_DIR:?is the build folder}/tests/dropin/random
 bytes=786432 # that live at most, in blocks of 16 KiB
-seeds=100
+seeds=40
 
 # right WHAT COMMAND...: all programs are right, and nothing had no order.
 right()

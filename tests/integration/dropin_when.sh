@@ -4,13 +4,14 @@
 # `weir run --when oom`: programs that know nothing of weir are left alone while their memory fits,
 # on the driver without a GPU, and compute the same when it does not from some point on, whatever was
 # queued, copied, captured or freed before. Needs WEIR, BUILD_DIR, SOURCE_DIR and FAKECUDA_DRIVER.
-# Prints a line a test. WEIR_TEST_LONG: more ways to the driver, and repetitions.
+# Prints a line a test. WEIR_TEST_LONG: more ways to the driver, budgets and repetitions.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one; unit.when is for
 # the others.
 #
 # Labels: optimised
 # Timeout: 240
+# Long: yes
 set -u
 
 : "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
@@ -72,7 +73,7 @@ all_ways()
 	for mode in safe fast; do
 		same "$mode" 60MiB "$programs/program" "$@"
 		was_left_alone
-		for part in 2 3; do
+		for part in 3 ${WEIR_TEST_LONG:+2}; do
 			same "$mode" $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
 			was_switched
 		done

@@ -10,7 +10,8 @@
  *
  * Nothing waits in between, so that everything is under way at once. Ranges are subscribed to in
  * one of four ways, and lists are sent in one of as many. Of sequences of four and five a part is
- * run, more of them with WEIR_TEST_LONG; of those of three all, but under a sanitizer one in five.
+ * run, more of them with WEIR_TEST_LONG; of those of three every second one, under a sanitizer one in
+ * ten, and all with WEIR_TEST_LONG.
  *
  * Timeout: 300
  * Long: yes
@@ -264,7 +265,7 @@ static void go_on(struct op *ops, uint32_t nr, uint32_t length, uint32_t nr_name
 
 static void test_replica_orders_are_kept(void **state)
 {
-	static const struct test_amount full = {1, 5, 1}, some = {10000, 40000, 4};
+	static const struct test_amount full = {2, 10, 1}, some = {20000, 80000, 4};
 	static const uint32_t devices[TEST_STREAMS] = {0, 1, 2};
 	struct weir_space_config config = {.devices = 7, .mode = WEIR_PLANNED};
 	struct op ops[LENGTH_MAX];

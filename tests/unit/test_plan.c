@@ -2,10 +2,13 @@
 /*
  * Plans of tiny periods whose best answer is known, or found by trying all levels; folding of
  * loops; and what holds for any plan, on random periods.
+ *
+ * Long: yes
  */
 #include <errno.h>
 
 #include "src/cost/cost.h"
+#include "tests/support/amount.h"
 #include "tests/unit/test_plan.h"
 
 /* ------------------------------------------------------------------ known answers */
@@ -461,10 +464,12 @@ static void test_plan_is_close_to_the_best(void **state)
 /* Any period at all: the invariants hold, with loops, temporaries and windows in it. */
 static void test_plan_random_periods(void **state)
 {
+	static const struct test_amount periods = {300, 100, 10000};
+	const uint64_t nr = test_amount(NULL, periods);
 	struct test_random random = {11};
 
 	(void)state;
-	for (int n = 0; n < 300; n++) {
+	for (uint64_t n = 0; n < nr; n++) {
 		uint32_t nr_steps = 1 + random_below(&random, 20);
 		uint32_t nr_lives = 1 + random_below(&random, 8);
 		struct period p;

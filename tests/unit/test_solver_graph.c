@@ -617,8 +617,11 @@ static void bound_holds(enum solver_kind kind, struct solver_graph *g, uint32_t 
 
 static void test_bound_holds(void **state)
 {
+	static const struct test_amount cases = {12, 4, 160};
+	const uint64_t nr = test_amount(NULL, cases);
+
 	(void)state;
-	for (uint64_t i = 0; i < 16; i++) {
+	for (uint64_t i = 0; i < nr; i++) {
 		const uint64_t r = gen_bits(SEED + 1, i);
 		struct solver_graph g;
 
