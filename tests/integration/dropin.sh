@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2154 # $dir and $programs are dropin.sh's
 #
 # `weir run` from the outside: a program that knows nothing of weir computes the same under it on the
 # driver without a GPU, however it reaches the driver and with less GPU memory than it allocates;
@@ -11,21 +12,11 @@
 # Labels: optimised
 set -u
 
-: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
-if [ -n "${WEIR_SANITIZE-}" ]; then
-	echo "ok - skipped: a build with a sanitizer has no library for programs"
-	exit 0
-fi
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-
 # shellcheck source=/dev/null
-. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
-cd "$dir" || exit 1
-export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+. "${SOURCE_DIR:?is the source tree}/tests/support/dropin.sh"
+without_sanitizer
 export FAKECUDA_HBM_BYTES=67108864
-program=${BUILD_DIR:?is the build folder}/tests/dropin/program
-cases=$BUILD_DIR/tests/dropin/cases
+cases=$programs/cases
 
 # under STATUS OPTIONS -- ARGS...: run it under weir, into out and err.
 under()
@@ -155,16 +146,6 @@ PYTORCH_CUDA_ALLOC_CONF=own under 0 --quiet -- \
 	sh -c 'echo "${PYTORCH_ALLOC_CONF-none},$PYTORCH_CUDA_ALLOC_CONF"'
 has out '^none,own$'
 echo "ok - scripts and children"
-
-# refused PATTERN OPTIONS...: status 2 and one line.
-refused()
-{
-	pattern=$1
-	shift
-	under 2 "$@"
-	has err "$pattern"
-	[ "$(wc -l <err)" = 1 ] || fail "run $* says more than a line" err
-}
 
 refused 'a program is missing' --gpu-budget 1GB
 refused 'a program is missing' --

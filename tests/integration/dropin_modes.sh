@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2154 # $dir and $programs are dropin.sh's
 #
 # `weir run --mode`: programs that know nothing of weir compute the same in each mode on the driver
 # without a GPU, with less GPU memory than they allocate; also where kernels use what their launches
@@ -13,36 +14,10 @@
 # Long: yes
 set -u
 
-: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
-if [ -n "${WEIR_SANITIZE-}" ]; then
-	echo "ok - skipped: a build with a sanitizer has no library for programs"
-	exit 0
-fi
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-
 # shellcheck source=/dev/null
-. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
-cd "$dir" || exit 1
-export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+. "${SOURCE_DIR:?is the source tree}/tests/support/dropin.sh"
+without_sanitizer
 export FAKECUDA_HBM_BYTES=67108864 FAKECUDA_REPORT="$dir/report"
-programs=${BUILD_DIR:?is the build folder}/tests/dropin
-
-# same MODE BUDGET PROGRAM ARGS...: under weir, with that budget and options behind it, it prints
-# what is in plain, and nothing went wrong.
-same()
-{
-	mode=$1
-	budget=$2
-	shift 2
-	rm -f report
-	# shellcheck disable=SC2086 # words
-	timeout 30 "$WEIR" run --mode "$mode" --gpu-budget $budget --stats stats.json -- "$@" \
-		>out 2>err || fail "$* exits with $? in mode $mode with $budget" out err report
-	cmp -s plain out || fail "$* differs in mode $mode with $budget" plain out err report
-	has report ' races 0 unmaps 0 .* problem none$'
-	has stats.json "\"mode\": \"$mode\""
-}
 
 # Arrays of addresses are copied: of those that kernels make, mode fast may know too late.
 arrays=10 bytes=150000 # three blocks each, the last one not full

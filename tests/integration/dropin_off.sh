@@ -1,19 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2154 # $dir and $programs are dropin.sh's
 #
 # `weir run --mode off`: the program is started as it is. Needs WEIR, BUILD_DIR, SOURCE_DIR,
 # FAKECUDA_DRIVER and CC. Prints a line a test.
 set -u
 
-: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-
 # shellcheck source=/dev/null
-. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
-cd "$dir" || exit 1
-export LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
-program=${BUILD_DIR:?is the build folder}/tests/dropin/program
+. "${SOURCE_DIR:?is the source tree}/tests/support/dropin.sh"
 
 # Nothing of weir is there, and no driver is needed.
 unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF LD_PRELOAD
@@ -33,17 +27,6 @@ if "${CC:?is the compiler}" -static static.c -o static 2>/dev/null; then
 	[ $? = 3 ] || fail "a static program cannot be started"
 fi
 echo "ok - the program is as it is"
-
-# refused PATTERN OPTIONS...: status 2 and one line.
-refused()
-{
-	pattern=$1
-	shift
-	"$WEIR" run "$@" >out 2>err
-	[ $? = 2 ] || fail "run $* is not refused" out err
-	has err "$pattern"
-	[ "$(wc -l <err)" = 1 ] || fail "run $* says more than a line" err
-}
 
 for option in "--gpu-budget 1GB" "--host-budget 1GB" "--gpu 0" "--when oom" "--block 2MiB" \
 	"--hold 5" "--trace t" "--mark kernel" "--stats s" --explain; do

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2154 # $dir and $programs are dropin.sh's
 #
 # Random programs (tests/dropin/random) on the driver without a GPU, by themselves and under
 # `weir run` in each mode, with a third and a half of the memory that they allocate. Needs WEIR,
@@ -12,16 +13,10 @@
 # Long: yes
 set -u
 
-: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-
 # shellcheck source=/dev/null
-. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
-cd "$dir" || exit 1
-export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+. "${SOURCE_DIR:?is the source tree}/tests/support/dropin.sh"
 export FAKECUDA_GRANULARITY=16384 FAKECUDA_REPORT="$dir/report"
-random=${BUILD_DIR:?is the build folder}/tests/dropin/random
+random=$programs/random
 bytes=786432 # that live at most, in blocks of 16 KiB
 seeds=40
 

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2034,SC2154 # $options is for dropin.sh, $dir and $programs are its
 #
 # `weir run --when oom`: programs that know nothing of weir are left alone while their memory fits,
 # on the driver without a GPU, and compute the same when it does not from some point on, whatever was
@@ -14,40 +15,16 @@
 # Long: yes
 set -u
 
-: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
-if [ -n "${WEIR_SANITIZE-}" ]; then
-	echo "ok - skipped: a build with a sanitizer has no library for programs"
-	exit 0
-fi
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-
 # shellcheck source=/dev/null
-. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
-cd "$dir" || exit 1
-export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+. "${SOURCE_DIR:?is the source tree}/tests/support/dropin.sh"
+without_sanitizer
 export FAKECUDA_HBM_BYTES=67108864 FAKECUDA_REPORT="$dir/report"
-programs=${BUILD_DIR:?is the build folder}/tests/dropin
-
-# same MODE BUDGET PROGRAM ARGS...: under weir it prints what is in plain, and nothing went wrong.
-same()
-{
-	mode=$1
-	budget=$2
-	shift 2
-	rm -f report
-	timeout 30 "$WEIR" run --mode "$mode" --when oom --gpu-budget "$budget" \
-		--stats stats.json -- "$@" >out 2>err ||
-		fail "$* exits with $? in mode $mode with $budget" out err report
-	cmp -s plain out || fail "$* differs in mode $mode with $budget" plain out err report
-	has report ' races 0 unmaps 0 .* problem none$'
-	has stats.json "\"mode\": \"$mode\"" '"when": "oom"'
-}
+options="--when oom"
 
 # It fitted: no call was looked at.
 was_left_alone()
 {
-	has stats.json '"brackets": 0, "brackets_missed": 0, "ranges_named": 0,' \
+	has stats.json '"when": "oom"' '"brackets": 0, "brackets_missed": 0, "ranges_named": 0,' \
 		'"switched": false, "moves": false, "passed": [1-9]' '"switched_allocation": 0,' \
 		'"host_peak_bytes": 0,' '"moved_in_bytes": 0, "moved_out_bytes": 0,'
 	! grep -q 'full' err || fail "it says that something is full" err
@@ -56,7 +33,7 @@ was_left_alone()
 # It did not, from some allocation on; that is said once.
 was_switched()
 {
-	has stats.json '"brackets": [1-9]' '"brackets_missed": 0,' \
+	has stats.json '"when": "oom"' '"brackets": [1-9]' '"brackets_missed": 0,' \
 		'"switched": true,' '"switched_allocation": [1-9]'
 	has err '^weir: the GPU.s [0-9.]+ .B are full: from here on memory moves$'
 	[ "$(grep -c 'full' err)" = 1 ] || fail "it is said more than once" err
@@ -165,18 +142,6 @@ has stats.json '"when": "always", "switched": false, "moves": true, "passed": 0,
 has stats.json '"when": "always"'
 echo "ok - it is explained, and is not what holds without it"
 
-# refused PATTERN OPTIONS...: status 2 and one line.
-refused()
-{
-	pattern=$1
-	shift
-	"$WEIR" run "$@" >out 2>err
-	[ $? = 2 ] || fail "run $* is not refused" out err
-	has err "$pattern"
-	[ "$(wc -l <err)" = 1 ] || fail "run $* says more than a line" err
-}
-
-program=$programs/program
 refused '--when late: write always or oom' --mode fast --when late -- "$program"
 refused '--when is for --mode safe and fast' --when oom -- "$program"
 refused '--when is for --mode safe and fast' --mode fixed --when always -- "$program"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034 # what is set here is for the test
+#
+# Sourced by the tests of `weir run` (tests/integration/dropin*.sh), which start programs on the driver
+# without a GPU. Needs WEIR, BUILD_DIR, SOURCE_DIR and FAKECUDA_DRIVER. Goes to $dir, a folder of the
+# test's own, which goes with it; $programs is where tests/dropin is built.
+: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
+programs=${BUILD_DIR:?is the build folder}/tests/dropin
+program=$programs/program
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+cd "$dir" || exit 1
+export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+
+# without_sanitizer: the test ends well in a build with one: a library cannot be put before its own.
+without_sanitizer()
+{
+	if [ -n "${WEIR_SANITIZE-}" ]; then
+		echo "ok - skipped: a build with a sanitizer has no library for programs"
+		exit 0
+	fi
+}
+
+# same MODE BUDGET PROGRAM ARGS...: under weir, with $options, it prints what is in plain, and nothing
+# went wrong. The driver writes its report to the file of that name.
+options=
+same()
+{
+	mode=$1
+	budget=$2
+	shift 2
+	rm -f report
+	# shellcheck disable=SC2086 # words
+	timeout 30 "$WEIR" run --mode "$mode" $options --gpu-budget "$budget" --stats stats.json -- \
+		"$@" >out 2>err || fail "$* exits with $? in mode $mode with $budget" out err report
+	cmp -s plain out || fail "$* differs in mode $mode with $budget" plain out err report
+	has report ' races 0 unmaps 0 .* problem none$'
+	has stats.json "\"mode\": \"$mode\""
+}
+
+# refused PATTERN OPTIONS...: `weir run` ends with status 2 and one line.
+refused()
+{
+	pattern=$1
+	shift
+	"$WEIR" run "$@" >out 2>err
+	[ $? = 2 ] || fail "run $* is not refused" out err
+	has err "$pattern"
+	[ "$(wc -l <err)" = 1 ] || fail "run $* says more than a line" err
+}
