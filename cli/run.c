@@ -46,15 +46,15 @@ static const struct option_def table[NR_OPTIONS] = {
 		 "the GPU whose memory is managed (default: the first that the program allocates "
 		 "on)"},
 	[MODE] = {"mode", "off|fixed|safe|fast", NULL, NULL,
-		  "fixed: an allocation stays where it was made; safe: what launches name moves to "
-		  "the GPU between them; fast: also while others run, if kernels use nothing but "
-		  "what their launches name; off: the program is started without weir (default: "
-		  "fixed)"},
+		  "safe: what launches name moves to the GPU between them; fast: also while others "
+		  "run, if kernels use nothing but what their launches name; fixed: an allocation "
+		  "stays where it was made; off: the program is started without weir (default: "
+		  "safe)"},
 	[WHEN] =
 		{"when", "always|oom", NULL, NULL,
-		 "in modes safe and fast, since when launches are looked at and memory moves: from "
-		 "the begin; oom: from the first allocation on that the GPU's budget has no room "
-		 "for (default: always)"},
+		 "in modes safe and fast, since when launches are looked at and memory moves: oom: "
+		 "from the first allocation on that the GPU's budget has no room for; always: from "
+		 "the begin (default: oom; with --trace always)"},
 	[BLOCK] = {"block", "S", NULL, NULL,
 		   "what is mapped, and moves, at a time: a multiple of the GPU's granularity "
 		   "(2 MiB), below 4 GiB (default: by mode and budget, 2 to 32 MiB)"},
@@ -87,9 +87,9 @@ static const struct option_def table[NR_OPTIONS] = {
 static int help(void)
 {
 	puts("usage: weir run [options] -- PROGRAM [ARGUMENTS]\n\n"
-	     "Run a CUDA program as it is, with its GPU memory under weir: allocations that the "
-	     "GPU's\nbudget has no room for lie in the host's memory, where kernels use them. The "
-	     "program's\nname, arguments, input, output and exit status are its own.\n\noptions:");
+	     "Run a CUDA program as it is, with its GPU memory under weir: what the GPU's budget "
+	     "has no\nroom for lies in the host's memory, and comes to the GPU when it is used. "
+	     "The program's\nname, arguments, input, output and exit status are its own.\n\noptions:");
 	options_help(stdout, table, NR_OPTIONS);
 	return command_flushed(0);
 }
@@ -157,7 +157,7 @@ static int set_mode(const struct option_value *value)
 {
 	const char *learn = value[LEARN].text, *kernels = value[KERNELS].text;
 	static const int without[] = {KERNELS, MODE, TRACE, WHEN};
-	uint64_t mode = SETTINGS_FIXED;
+	uint64_t mode = SETTINGS_SAFE;
 
 	if (value[MODE].text && find_mode(value[MODE].text, &mode))
 		return COMMAND_EXIT_BAD;
@@ -190,14 +190,16 @@ static int set_learn_launches(const struct option_value *value)
 
 static int set_when(const struct option_value *value)
 {
-	const char *text = value[WHEN].text;
-	const char *mode = value[KERNELS].text ? "fast" : value[MODE].text;
+	const char *text = value[WHEN].text, *mode = value[MODE].text;
+	const bool moves = !mode || strcmp(mode, settings_mode_name(SETTINGS_FIXED)) != 0;
 
+	if (!text && moves && !value[LEARN].text && !value[TRACE].text)
+		return setenv(SETTINGS_WHEN, "1", 1);
 	if (!text)
 		return unsetenv(SETTINGS_WHEN);
 	if (strcmp(text, "always") != 0 && strcmp(text, "oom") != 0)
 		return command_complain("run: --when %s: write always or oom", text);
-	if (!mode || !strcmp(mode, settings_mode_name(SETTINGS_FIXED)))
+	if (!moves)
 		return command_complain("run: --when is for --mode safe and fast: in mode fixed "
 					"nothing moves");
 	if (!strcmp(text, "always"))

@@ -57,7 +57,7 @@ static void settings_read(void)
 	settings.gpu_budget = number(SETTINGS_GPU_BUDGET, 0);
 	settings.host_budget = number(SETTINGS_HOST_BUDGET, 0);
 	settings.block = number(SETTINGS_BLOCK, 0);
-	settings.mode = (enum settings_mode)number(SETTINGS_MODE, SETTINGS_FIXED);
+	settings.mode = (enum settings_mode)number(SETTINGS_MODE, SETTINGS_SAFE);
 	settings.hold_ns =
 		number(SETTINGS_HOLD, settings.mode == SETTINGS_LEARN ? LEARN_HOLD_NS : HOLD_NS);
 	settings.kernels = variable_text(SETTINGS_KERNELS);

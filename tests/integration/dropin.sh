@@ -36,7 +36,7 @@ for ways in "" "--reach dlsym --threads 3 --streams 4" "--reach proc --async --a
 	"$program" $ways >plain || fail "the program fails by itself" plain
 	for budget in 60MiB 1MiB; do
 		# shellcheck disable=SC2086 # words
-		under 0 --gpu-budget $budget -- "$program" $ways
+		under 0 --mode fixed --gpu-budget $budget -- "$program" $ways
 		cmp -s plain out || fail "'$ways' differs with $budget" plain out err
 		has err '^weir: GPU 0: .* of its memory and .* of the host' '^weir: .* at most'
 	done
@@ -45,7 +45,7 @@ echo "ok - programs compute the same, whatever their way to the driver"
 
 has err '^weir: the GPU.s 1\.0 MB are full: ' \
 	'^weir: .* at most; 1\.0 MB of it in the GPU.s memory, and [0-9.]+ MB in the host'
-under 1 --quiet -- "$program" --plant
+under 1 --mode fixed --quiet -- "$program" --plant
 has err 'word .* is .*, not'
 if grep -q '^weir:' err; then
 	fail "--quiet is not quiet" err
@@ -64,7 +64,7 @@ for ways in "--arrays 10 --bytes 2097152" "--arrays 10 --bytes 2097152 --async -
 		for budget in 10MiB 4MiB; do
 			rm -f report
 			# shellcheck disable=SC2086 # words
-			FAKECUDA_REPORT="$dir/report" under 0 --mode $mode --gpu-budget $budget \
+			FAKECUDA_REPORT="$dir/report" under 0 --mode $mode --when always --gpu-budget $budget \
 				--stats moved.json -- "$program" $ways
 			cmp -s plain out || fail "'$ways' differs, $mode with $budget" plain out err
 			has err '^weir: .* came to it over the link, and .* went back; .*'
@@ -73,7 +73,7 @@ for ways in "--arrays 10 --bytes 2097152" "--arrays 10 --bytes 2097152 --async -
 		done
 	done
 done
-under 0 --mode fast --explain --gpu-budget 10MiB -- "$program" --arrays 10 --bytes 2097152
+under 0 --mode fast --when always --explain --gpu-budget 10MiB -- "$program" --arrays 10 --bytes 2097152
 has err '^weir: kernel gather may use any allocation: an allocation that it names holds' \
 	'may use any allocation: memory of the driver.s holds addresses'
 under 0 --mode fast --gpu-budget 8MiB --trace moved.trace -- "$program" --arrays 8 --bytes 2097152
@@ -81,7 +81,7 @@ under 0 --mode fast --gpu-budget 8MiB --trace moved.trace -- "$program" --arrays
 	fail "the trace of memory that moves cannot be replayed" out err
 echo "ok - programs compute the same while their memory moves"
 
-under 0 --gpu-budget 60MiB --stats stats.json --trace run.trace --mark fill:4 -- \
+under 0 --mode fixed --gpu-budget 60MiB --stats stats.json --trace run.trace --mark fill:4 -- \
 	"$program" --arrays 20 --passes 40 --streams 1
 python3 - <<'END' || fail "the statistics do not fit together" stats.json
 import json
@@ -97,7 +97,7 @@ END
 has out '^recording +ended as it should$' '^brackets +[0-9]{3,}$' '^marks +[0-9]{2}$' \
 	'^mode +fixed$'
 marks=$(sed -n 's/^marks *//p' out)
-under 0 --trace every.trace --mark fill -- "$program" --arrays 20 --passes 40 --streams 1
+under 0 --mode fixed --trace every.trace --mark fill -- "$program" --arrays 20 --passes 40 --streams 1
 "$WEIR" trace info every.trace >out || fail "the trace cannot be read" out
 every=$(sed -n 's/^marks *//p' out) # the last one is the end's
 [ "$marks" = $(((every - 1 + 3) / 4 + 1)) ] || fail "$marks marks of $every" out
@@ -115,7 +115,7 @@ for name in sizes destroy other-context same-context kept \
 		rm -f report
 		# shellcheck disable=SC2086 # words
 		FAKECUDA_DEVICES=2 FAKECUDA_REPORT="$dir/report" timeout 20 \
-			"$WEIR" run --gpu-budget 30MiB --host-budget 30MiB $trace \
+			"$WEIR" run --mode fixed --gpu-budget 30MiB --host-budget 30MiB $trace \
 			--stats "$dir/$name.json" -- "$cases" $name >out 2>err || fail "case $name $trace exits with $?" out err
 		cmp -s plain out || fail "case $name $trace differs" plain out err
 		has err '^weir: GPU 0: '
@@ -127,22 +127,22 @@ has kept.json '"allocations_reused": 3,'
 echo "ok - what programs rarely do"
 
 # Out of memory is the program's to deal with.
-under 1 --gpu-budget 1MiB --host-budget 1MiB -- "$program" --arrays 30 --bytes 262144
+under 1 --mode fixed --gpu-budget 1MiB --host-budget 1MiB -- "$program" --arrays 30 --bytes 262144
 has err '^weir: .* asked for, and both budgets are full'
 echo "ok - full budgets are out of memory"
 
 # A child of the program, and helpers, are left alone; arguments and status are the program's own.
 # shellcheck disable=SC2016 # the shell that is run expands it
-under 7 --quiet -- sh -c 'echo "$0 $1"; exit 7' one two
+under 7 --mode fixed --quiet -- sh -c 'echo "$0 $1"; exit 7' one two
 has out '^one two$'
-under 0 -- sh -c "\"$program\" --arrays 2"
+under 0 --mode fixed -- sh -c "\"$program\" --arrays 2"
 has out ' ok$'
 unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
 # shellcheck disable=SC2016 # the shell under weir expands them
-under 0 --quiet -- sh -c 'echo "$PYTORCH_ALLOC_CONF,$PYTORCH_CUDA_ALLOC_CONF"'
+under 0 --mode fixed --quiet -- sh -c 'echo "$PYTORCH_ALLOC_CONF,$PYTORCH_CUDA_ALLOC_CONF"'
 has out '^backend:cudaMallocAsync,backend:cudaMallocAsync$'
 # shellcheck disable=SC2016
-PYTORCH_CUDA_ALLOC_CONF=own under 0 --quiet -- \
+PYTORCH_CUDA_ALLOC_CONF=own under 0 --mode fixed --quiet -- \
 	sh -c 'echo "${PYTORCH_ALLOC_CONF-none},$PYTORCH_CUDA_ALLOC_CONF"'
 has out '^none,own$'
 echo "ok - scripts and children"
@@ -184,14 +184,14 @@ cmp -s plain out || fail "without a GPU the program says something else" plain o
 echo "ok - what cannot be is refused"
 
 # The driver is the program's where weir cannot manage: another GPU, contexts of its own.
-under 0 --gpu 3 --stats none.json -- "$program"
+under 0 --mode fixed --gpu 3 --stats none.json -- "$program"
 [ ! -e none.json ] || fail "a program without memory of weir's has statistics" none.json
 echo "ok - other GPUs are the driver's"
 
 # What it is started with is made once, and made again if it is not what it should be.
 stub=$(echo "$dir"/cache/weir/cuda-*/libcuda.so.1)
 echo damaged >"$stub"
-under 0 --quiet -- "$program"
+under 0 --mode fixed --quiet -- "$program"
 [ "$(head -c 4 "$stub" | tail -c 3)" = ELF ] || fail "a damaged stub stays"
 [ "$(find "$dir/cache/weir" -name 'libcuda.so.1*' | wc -l)" = 1 ] || fail "stubs are left over"
 echo "ok - the cache"

@@ -93,12 +93,12 @@ for name in linear picture reference maps; do
 		same $mode 1MiB "$programs/textures" $name
 	done
 done
-timeout 30 "$WEIR" run --mode fast --explain --gpu-budget 1MiB --stats stats.json -- \
+timeout 30 "$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB --stats stats.json -- \
 	"$programs/textures" maps >out 2>err || fail "maps fails" out err
 grep -q 'may use any' err && fail "an address that stands in a tensor map is not seen" err
 has stats.json '"brackets_open": 0,'
 for name in linear picture reference; do
-	"$WEIR" run --mode fast --explain --gpu-budget 1MiB -- "$programs/textures" $name \
+	"$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB -- "$programs/textures" $name \
 		>out 2>err || fail "$name fails" out err
 	has err '^weir: a texture lies in an allocation: from here on any kernel may use any'
 done
@@ -106,7 +106,7 @@ FAKECUDA_HIDE_MAPS=1 "$programs/textures" maps >plain || fail "maps fails by its
 for mode in fixed safe fast; do
 	FAKECUDA_HIDE_MAPS=1 same $mode 1MiB "$programs/textures" maps
 done
-FAKECUDA_HIDE_MAPS=1 "$WEIR" run --mode fast --explain --gpu-budget 1MiB -- \
+FAKECUDA_HIDE_MAPS=1 "$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB -- \
 	"$programs/textures" maps >out 2>err || fail "maps fails" out err
 has err '^weir: the address of an allocation is hidden in a tensor map: from here on any kernel'
 echo "ok - textures and tensor maps"
@@ -132,7 +132,8 @@ for name in stored stored-large stored-late; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	same fixed 1MiB "$programs/hidden" $name
 	same safe 1MiB "$programs/hidden" $name
-	if timeout 30 "$WEIR" run --mode fast --gpu-budget 1MiB -- "$programs/hidden" $name \
+	if timeout 30 "$WEIR" run --mode fast --when always --gpu-budget 1MiB -- \
+		"$programs/hidden" $name \
 		>out 2>err; then
 		cmp -s plain out || fail "$name differs in mode fast, and nothing says so" plain out err
 	else
@@ -151,7 +152,9 @@ for name in waiting waiting-chain waiting-thread; do
 	for mode in fixed safe fast; do
 		same "$mode" 16MiB "$programs/streams" $name
 		same "$mode" 1MiB "$programs/streams" $name
-		same "$mode" "1MiB --hold 50" "$programs/streams" $name
+		options="--hold 50"
+		same "$mode" 1MiB "$programs/streams" $name
+		options=
 	done
 done
 echo "ok - kernels that wait for later ones"

@@ -49,28 +49,31 @@ if [ -n "${WEIR_SANITIZE-}" ]; then
 	exit 0
 fi
 
-# in_modes BUDGET MODE...
+# in_modes BUDGET WHEN MODE...
 in_modes()
 {
 	budget=$1
-	shift
+	when=$2
+	shift 2
 	for mode in "$@"; do
-		right "in mode $mode with $budget" \
-			"$WEIR" run --quiet --mode "$mode" --gpu-budget "$budget" -- "$random"
+		right "in mode $mode with $budget, $when" \
+			"$WEIR" run --quiet --mode "$mode" --when "$when" --gpu-budget "$budget" -- "$random"
 	done
 }
 
-in_modes $((bytes / 3)) fixed safe fast
-in_modes $((bytes / 2)) safe fast
+right "in mode fixed" "$WEIR" run --quiet --mode fixed --gpu-budget $((bytes / 3)) -- "$random"
+in_modes $((bytes / 3)) always safe fast
+in_modes $((bytes / 2)) oom safe fast
 echo "ok - random programs are right in all modes"
 
 if [ -n "${WEIR_TEST_LONG-}" ]; then
 	seeds=1000
 	for part in 2 3; do
-		in_modes $((bytes / part)) fixed safe fast
+		in_modes $((bytes / part)) always safe fast
 	done
 	seeds=300
 	export FAKECUDA_DELAY_NS=30000
-	in_modes $((bytes / 3)) fixed safe fast
+	in_modes $((bytes / 3)) always safe fast
+	in_modes $((bytes / 3)) oom safe fast
 	echo "ok - many random programs"
 fi

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2034,SC2154 # $options is for dropin.sh, $dir and $programs are its
 #
-# `weir run --when oom`: programs that know nothing of weir are left alone while their memory fits,
+# `weir run --when oom`, the default: programs that know nothing of weir are left alone while their memory fits,
 # on the driver without a GPU, and compute the same when it does not from some point on, whatever was
 # queued, copied, captured or freed before. Needs WEIR, BUILD_DIR, SOURCE_DIR and FAKECUDA_DRIVER.
 # Prints a line a test. WEIR_TEST_LONG: more ways to the driver, budgets and repetitions.
@@ -136,14 +136,13 @@ has err '^weir: allocation [0-9]+, of 65\.5 kB, has no room beside '
 	has err '^weir: all that was queued without brackets is done, after [0-9.]+ ms: memory moves$'
 "$WEIR" run --mode fast --gpu-budget 1MiB --stats stats.json -- "$programs/late" running >out \
 	2>err || fail "late fails without --when" out err
-has stats.json '"when": "always", "switched": false, "moves": true, "passed": 0,'
+has stats.json '"when": "oom", "switched": true, "moves": true, "passed": [1-9]'
 "$WEIR" run --mode safe --when always --gpu-budget 1MiB --stats stats.json -- \
 	"$programs/late" running >out 2>err || fail "late fails with --when always" out err
-has stats.json '"when": "always"'
+has stats.json '"when": "always", "switched": false, "moves": true, "passed": 0,'
 echo "ok - it is explained, and is not what holds without it"
 
 refused '--when late: write always or oom' --mode fast --when late -- "$program"
-refused '--when is for --mode safe and fast' --when oom -- "$program"
 refused '--when is for --mode safe and fast' --mode fixed --when always -- "$program"
 refused '--trace records all launches' --mode safe --when oom --trace t -- "$program"
 echo "ok - what --when is not for is refused"

@@ -24,7 +24,7 @@ without_sanitizer()
 	fi
 }
 
-# same MODE BUDGET PROGRAM ARGS...: under weir, with $options, it prints what is in plain, and nothing
+# same MODE BUDGET PROGRAM ARGS...: under weir, looked at from the begin, with $options, it prints what is in plain, and nothing
 # went wrong. The driver writes its report to the file of that name.
 options=
 same()
@@ -32,9 +32,13 @@ same()
 	mode=$1
 	budget=$2
 	shift 2
+	case "$mode $options" in
+	fixed* | *--when*) when= ;;
+	*) when='--when always' ;;
+	esac
 	rm -f report
 	# shellcheck disable=SC2086 # words
-	timeout 30 "$WEIR" run --mode "$mode" $options --gpu-budget "$budget" --stats stats.json -- \
+	timeout 30 "$WEIR" run --mode "$mode" $when $options --gpu-budget "$budget" --stats stats.json -- \
 		"$@" >out 2>err || fail "$* exits with $? in mode $mode with $budget" out err report
 	cmp -s plain out || fail "$* differs in mode $mode with $budget" plain out err report
 	has report ' races 0 unmaps 0 .* problem none$'
