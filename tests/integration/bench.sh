@@ -42,14 +42,14 @@ has "$dir/wide.out" '^nodes  GPU budget  manager .* distance  check$'
 echo "ok - plain managers, sizes that fit and that do not"
 
 # Larger sizes are no other code: under a sanitizer the small ones are enough.
-sizes="100k 1M"
+sizes="100k 1M" small="--nodes 4000 --slice 10000 --seed 7"
 if [ -z "${WEIR_SANITIZE-}" ]; then
 	run again --nodes 1M,8M --manager native,malloc,zerocopy
 	cmp -s "$dir/plain.json" "$dir/again.json" || fail "JSON differs between two runs"
 	cmp -s "$dir/plain.out" "$dir/again.out" || fail "the table differs between two runs"
 	echo "ok - two runs give the same bytes"
 else
-	sizes=100k
+	sizes=100k small="--nodes 2000 --slice 5000 --seed 7"
 fi
 
 "$WEIR" bench gcn --nodes 1M --manager native --json - >"$dir/stdout" 2>"$dir/stderr" ||
@@ -59,7 +59,6 @@ has "$dir/stdout" '^\{.*\}$'
 has "$dir/stderr" '^nodes: 1M' '^native  *[0-9]'
 echo "ok - JSON on standard output, the table beside it"
 
-small="--nodes 4000 --slice 10000 --seed 7"
 # shellcheck disable=SC2086 # words are meant to be split
 run small $small --data real --manager native,zerocopy --epochs 1
 has "$dir/small.json" '"manager":"native".*"loss":\[2\.[0-9]*,.*"passed":true' \

@@ -19,7 +19,7 @@ fail() {
 
 # Larger sizes are no other code: under a sanitizer a small one is enough.
 nodes=400k
-[ -z "${WEIR_SANITIZE-}" ] || nodes=100k
+[ -z "${WEIR_SANITIZE-}" ] || nodes=50k
 
 # gcn NAME OPTIONS...: a training run that takes a second, with its results in $dir/NAME.json.
 gcn() {

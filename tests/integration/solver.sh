@@ -183,7 +183,9 @@ for r in lines:
         assert moved == others * p["bytes"] * rounds, (r["manager"], p, moved)
 PY
 }
-als --size 300x80 --check --iterations 2 --devices 1,2,4 --manager single,memcpy,overlap,rdl,weir
+factors=300x80
+[ -z "${WEIR_SANITIZE-}" ] || factors=100x40
+als --size $factors --check --iterations 2 --devices 1,2,4 --manager single,memcpy,overlap,rdl,weir
 [ -n "${WEIR_SANITIZE-}" ] || als --iterations 3
 [ -n "${WEIR_SANITIZE-}" ] || python3 - "$dir/json" <<'PY' || fail "als: times" "$dir/json"
 import json, sys
@@ -221,9 +223,11 @@ for r in lines:
     assert r["machine"] == "cuda" or r["bound_s"] <= r["epoch_median_s"] * (1 + 1e-12), r
 PY
 }
+scale=12
+[ -z "${WEIR_SANITIZE-}" ] || scale=10
 all=single,memcpy,overlap,rdl,weir,weir+all,weir+whole,weir+nopublish
-graphs pagerank --devices 1,2,4 --kron 12 --degree 8 --check --iterations 4 --manager $all
-graphs sssp --devices 1,2,4 --kron 12 --degree 8 --check --manager ${all%,*}
+graphs pagerank --devices 1,2,4 --kron $scale --degree 8 --check --iterations 4 --manager $all
+graphs sssp --devices 1,2,4 --kron $scale --degree 8 --check --manager ${all%,*}
 if [ -z "${WEIR_SANITIZE-}" ]; then
 	graphs pagerank --devices 3 --kron 20 --degree 1 --check --iterations 2 --gpu-budget 60% \
 		--manager single,weir

@@ -20,7 +20,7 @@ trap 'rm -rf "$dir"' EXIT
 
 nodes=500000 longer=1M
 if [ -n "${WEIR_SANITIZE-}" ]; then
-	nodes=200000 longer=300k
+	nodes=50000 longer=100k
 fi
 small=(--machine h200 --nodes "$nodes" --gpu-budget 1GB)
 

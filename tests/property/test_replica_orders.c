@@ -10,8 +10,8 @@
  *
  * Nothing waits in between, so that everything is under way at once. Ranges are subscribed to in
  * one of four ways, and lists are sent in one of as many. Of sequences of four and five a part is
- * run, more of them with WEIR_TEST_LONG; of those of three every second one, under a sanitizer one in
- * ten, and all with WEIR_TEST_LONG.
+ * run, more of them with WEIR_TEST_LONG; of those of three every second one, under a sanitizer
+ * one in ten, and all with WEIR_TEST_LONG.
  *
  * Timeout: 300
  * Long: yes
