@@ -46,8 +46,8 @@ struct copies {
 	bool comparing;	  /* on its way home, if that is not equal to the source: see compare.c */
 };
 
-/* Of a block whose contents changed so many times in a row, or may have where they lie below, digests
- * are taken now and then only. */
+/* Of a block whose contents changed so many times in a row, or may have where they lie below,
+ * digests are taken now and then only. */
 #define BLOCK_CHANGED_MAX 2u
 
 /* All fields are guarded by the space's lock. pins > 0 implies backed. */

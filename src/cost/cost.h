@@ -38,8 +38,8 @@
  *               share of its HBM time that is not of bytes in place. Where a link is nearly as fast
  *               as HBM, a kernel that walks over a range has all its warps in blocks of one memory
  *               at a time, so that the other one idles
- *   digest      of a chunk, by a few blocks: launch_ns and its bytes at an eleventh of the HBM's rate
- *               (an H200: 500 to 700 of 4,550 GB/s expected of eight multiprocessors, see
+ *   digest      of a chunk, by a few blocks: launch_ns and its bytes at an eleventh of the HBM's
+ *               rate (an H200: 500 to 700 of 4,550 GB/s expected of eight multiprocessors, see
  *               docs/backend.md; not measured yet)
  */
 #ifndef WEIR_COST_H

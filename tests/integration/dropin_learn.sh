@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2154 # $dir and $programs are dropin.sh's
 #
 # `weir run --learn` and `--kernels`, on the driver without a GPU: exactly the kernels are found open
 # that use what their launches do not name, each by its name, its code and the places of its
@@ -12,20 +13,10 @@
 # Labels: optimised
 set -u
 
-: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
-if [ -n "${WEIR_SANITIZE-}" ]; then
-	echo "ok - skipped: a build with a sanitizer has no library for programs"
-	exit 0
-fi
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-
 # shellcheck source=/dev/null
-. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
-cd "$dir" || exit 1
-export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+. "${SOURCE_DIR:?is the source tree}/tests/support/dropin.sh"
+without_sanitizer
 export FAKECUDA_HBM_BYTES=67108864 FAKECUDA_REPORT="$dir/report"
-programs=${BUILD_DIR:?is the build folder}/tests/dropin
 hidden=$programs/hidden
 streams=$programs/streams
 program=$hidden
@@ -336,16 +327,6 @@ has err 'own has 3 closed and 2 open$'
 ends 0 --learn own --quiet --gpu-budget 1MiB -- "$hidden" variable
 [ ! -s err ] || fail "--quiet is not quiet" err
 echo "ok - programs that end by themselves"
-
-# refused PATTERN ARGS...: status 2 and one line.
-refused()
-{
-	pattern=$1
-	shift
-	ends 2 "$@"
-	has err "$pattern"
-	[ "$(wc -l <err)" = 1 ] || fail "run $* says more than a line" err
-}
 
 sed 's/^closed	\(.*\)launches$/closed	\1times/' copied >damaged
 cp damaged before

@@ -8,9 +8,9 @@
  * that takes a space. A second script goes between three places, a third one between four.
  * Single-threaded; what threads do to each other is not looked at.
  *
- * The first round takes a fourth of the calls, but of the first script a sixth, and an eighth where it
- * is on two devices or compares what leaves; of the other three rounds each takes one in fifteen.
- * All take each with WEIR_TEST_LONG.
+ * The first round takes a fourth of the calls, but of the first script a sixth, and an eighth where
+ * it is on two devices or compares what leaves; of the other three rounds each takes one in
+ * fifteen. All take each with WEIR_TEST_LONG.
  *
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run. An
  * argument is a pattern of the tests to run.
