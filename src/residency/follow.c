@@ -17,6 +17,9 @@
  */
 #define MOVES_MAX (3u * SPACE_BATCH_MAX)
 
+/* Periods that may be planned without haste before one of them is followed to its end. */
+#define UNPROVEN_MAX 3u
+
 /* The newest event agrees with the plan. */
 static void follow_position(struct planner *p, struct range *range)
 {
@@ -72,13 +75,41 @@ static void follow_start(struct planner *p)
 }
 
 /* The plan for the record's period, in place of the one that there may be. */
-static int plan_anew(struct weir_space *space, struct planner *p)
+static int plan_anew(struct weir_space *space, struct planner *p, uint32_t haste)
 {
-	int err = learn_plan(space, p);
+	int err = learn_plan(space, p, haste);
 
 	if (!err)
 		follow_start(p);
 	return err;
+}
+
+/*
+ * A repetition was recognised. A few events are enough for that, and in a program of several
+ * threads they may agree by chance; the best plan of thousands takes longer than they do. So the
+ * more was planned in vain, the less each next plan may cost, half of the one before. A
+ * repetition's second plan, of a period that was followed, is made without haste.
+ */
+static int plan_recognised(struct weir_space *space, struct planner *p)
+{
+	const uint64_t nr = p->nr_unproven / p->record.period;
+
+	p->nr_unproven += p->record.period;
+	return plan_anew(space, p,
+			 nr < UNPROVEN_MAX ? 0 : (uint32_t)MIN(nr, 64u) - UNPROVEN_MAX + 1);
+}
+
+/* The newest event agrees with the repetition that is followed. */
+static int follow_agreed(struct weir_space *space, struct planner *p, struct range *range)
+{
+	if (!p->plan)
+		return 0;
+	follow_position(p, range);
+	if (p->record.followed % p->record.period)
+		return 0;
+	p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
+	/* At the end of a period, with better times: before anything of the next begins. */
+	return schedule_wants_times(p) ? plan_anew(space, p, 0) : 0;
 }
 
 void follow_event(struct weir_space *space, struct planner *p, struct range *range)
@@ -88,15 +119,10 @@ void follow_event(struct weir_space *space, struct planner *p, struct range *ran
 
 	switch (state) {
 	case RECORD_RECOGNISED:
-		err = plan_anew(space, p);
+		err = plan_recognised(space, p);
 		break;
 	case RECORD_FOLLOWED:
-		if (!p->plan)
-			break;
-		follow_position(p, range);
-		/* At the end of a period, with better times: before anything of the next begins. */
-		if (p->record.followed % p->record.period == 0 && schedule_wants_times(p))
-			err = plan_anew(space, p);
+		err = follow_agreed(space, p, range);
 		break;
 	case RECORD_SUSPENDED:
 		resume_suspend(space, p);

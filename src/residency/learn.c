@@ -456,7 +456,7 @@ static void learn_unchanged(struct learning *l)
 	}
 }
 
-static int make_plan(const struct learning *l, struct plan **out)
+static int make_plan(const struct learning *l, uint32_t haste, struct plan **out)
 {
 	struct plan_input input = {
 		.step = l->step,
@@ -465,6 +465,7 @@ static int make_plan(const struct learning *l, struct plan **out)
 		.nr_steps = l->nr_steps,
 		.nr_uses = l->nr_uses,
 		.nr_lives = l->nr_lives,
+		.haste = haste,
 	};
 
 	learn_places(l->space, l->planner->own, &input);
@@ -483,7 +484,7 @@ void learn_trace(struct weir_space *space, const struct planner *p)
 					  .compute_ns = plan->compute_ns});
 }
 
-int learn_plan(struct weir_space *space, struct planner *p)
+int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 {
 	uint32_t nr_made = p->nr_plans_made;
 	struct plan *plan = NULL;
@@ -500,7 +501,7 @@ int learn_plan(struct weir_space *space, struct planner *p)
 	learn_discards(&l);
 	learn_ranges(&l);
 	learn_unchanged(&l);
-	err = l.nr_steps ? make_plan(&l, &plan) : -ENOENT;
+	err = l.nr_steps ? make_plan(&l, haste, &plan) : -ENOENT;
 	if (err)
 		goto out;
 	p->plan = plan;

@@ -89,6 +89,7 @@ struct plan_input {
 	/* More for each block that is mapped beside copies from the host, and for each that is
 	 * unmapped beside copies between the device's own memory and the near place. */
 	double map_busy_ns, unmap_busy_ns;
+	uint32_t haste; /* what the search may cost at most is halved so many times */
 };
 
 enum plan_move {

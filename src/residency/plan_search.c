@@ -19,8 +19,8 @@
 #define GAIN_MIN 1e-5
 /* What a repeated descent has to gain for another one. */
 #define GAIN_AGAIN 1e-3
-/* What a plan may cost, in lives looked at; its first descent half of it. */
-#define WORK_MAX 120000000u
+/* What a plan may cost without haste, in lives looked at; its first descent half of it. */
+#define WORK_MAX UINT64_C(120000000)
 
 struct search {
 	const struct plan_input *input;
@@ -379,18 +379,19 @@ static void found_restore(struct search *s, const struct found *found)
 static void search(struct search *s, double *saved, struct ranked *rank, struct found *start,
 		   struct found *first)
 {
+	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
 	double compute_ns = 0;
 
 	for (uint32_t i = 0; i < s->input->nr_steps; i++)
 		compute_ns += s->input->step[i].compute_ns;
 	found_keep(s, start);
-	descend(s, compute_ns, saved, WORK_MAX / 2);
-	if (s->best_ns <= compute_ns * 1.001 || all_work(s) > WORK_MAX)
+	descend(s, compute_ns, saved, work_max / 2);
+	if (s->best_ns <= compute_ns * 1.001 || all_work(s) > work_max)
 		return;
 	found_keep(s, first);
 	found_restore(s, start);
 	start_static(s, rank);
-	descend(s, compute_ns, saved, WORK_MAX);
+	descend(s, compute_ns, saved, work_max);
 	if (s->best_ns > first->ns)
 		found_restore(s, first);
 	/* Two kinds of levels have more local optima than one: go on from the best, with larger
@@ -398,7 +399,7 @@ static void search(struct search *s, double *saved, struct ranked *rank, struct 
 	do {
 		found_keep(s, first);
 		if (s->input->nr_below > 1)
-			descend(s, compute_ns, saved, WORK_MAX);
+			descend(s, compute_ns, saved, work_max);
 	} while (s->best_ns < first->ns * (1 - GAIN_AGAIN));
 }
 

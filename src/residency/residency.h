@@ -104,6 +104,8 @@ struct planner {
 	uint64_t host_stage;	 /* of the newest bracket begun */
 	uint64_t gpu_stage;	 /* of the first bracket that is not done */
 	uint32_t nr_plans_made;	 /* for this repetition */
+	uint64_t nr_unproven;	 /* events of periods that were planned, less those of periods that
+				    were then followed; not below 0 */
 	struct pending_action *pending;
 	uint32_t nr_pending, max_pending;
 	uint32_t next_action;	/* of the plan's list */
@@ -192,8 +194,8 @@ static inline void space_near_rate(struct weir_space *space, double bytes_per_s)
 
 /* ---- learn.c */
 
-/* The plan for the record's period. @return 0, -ENOMEM. */
-int learn_plan(struct weir_space *space, struct planner *p);
+/* The plan for the record's period. haste: as in struct plan_input. @return 0, -ENOMEM. */
+int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste);
 
 /* Forget the plan, followed or suspended. */
 void learn_forget(struct weir_space *space, struct planner *p);

@@ -19,7 +19,7 @@ struct large {
 	uint32_t budget;    /* blocks for each life, of 4 */
 };
 
-static struct plan *make(struct large large)
+static struct plan *make(struct large large, uint32_t haste)
 {
 	uint32_t nr_uses = large.nr_steps * large.nr_uses;
 	struct plan_step *step = calloc(large.nr_steps, sizeof(*step));
@@ -33,6 +33,7 @@ static struct plan *make(struct large large)
 				   .nr_lives = large.nr_lives,
 				   .budget_blocks = large.budget * large.nr_lives,
 				   .nr_below = 1,
+				   .haste = haste,
 				   .below[0] = {.in_ns = 100,
 						.out_ns = 100,
 						.duplex_ns = 100,
@@ -71,7 +72,7 @@ static struct plan *make(struct large large)
 
 static void expect_work_at_most(struct large large, uint64_t work_max)
 {
-	struct plan *plan = make(large);
+	struct plan *plan = make(large, 0);
 
 	if (plan->work > work_max)
 		fail_msg("%u steps of %u uses: work %llu", large.nr_steps, large.nr_uses,
@@ -109,7 +110,7 @@ static void test_plan_large_that_fits(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		uint32_t nr = 3000u << i;
-		struct plan *plan = make((struct large){nr, 3, nr / 2, nr, 1, 4});
+		struct plan *plan = make((struct large){nr, 3, nr / 2, nr, 1, 4}, 0);
 
 		assert_int_equal(plan->nr_stages, nr);
 		work[i] = plan->work;
@@ -119,6 +120,24 @@ static void test_plan_large_that_fits(void **state)
 	assert_true((double)work[1] <= 2.2 * (double)work[0]);
 }
 
+/* In haste it costs less, down to what a plan without a search does. */
+static void test_plan_large_in_haste(void **state)
+{
+	const struct large large = {1500, 3, 1500, 1500, 1, 2};
+	static const uint32_t haste[] = {0, 4, 6};
+	uint64_t work[3];
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct plan *plan = make(large, haste[i]);
+
+		work[i] = plan->work;
+		plan_destroy(plan);
+	}
+	assert_true(work[1] < work[0] / 2);
+	assert_true(work[2] < work[1] / 2);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -126,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_plan_large_brackets),
 		cmocka_unit_test(test_plan_large_loop),
 		cmocka_unit_test(test_plan_large_that_fits),
+		cmocka_unit_test(test_plan_large_in_haste),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,20 +179,24 @@ static void test_space_plan_evicts_what_it_does_not_know(void **state)
 	test_space_close(&t);
 }
 
-/* Read often, behind computation: with the plan an iteration takes no longer than without. */
+/* Use a range so many times, behind so much computation. */
+static void compute(struct test_space *t, void *range, uint32_t times, double ops)
+{
+	static const struct weir_kernel kernel = {.name = "compute", .cpu = NULL};
+	struct weir_use use = use_of(range, 4 * BLOCK, WEIR_READ);
+	struct weir_launch launch = {.kernel = &kernel, .uses = &use, .nr_uses = 1, .ops = ops};
+
+	use.read_bytes *= times;
+	assert_int_equal(weir_begin(t->space, t->stream[0], &use, 1), 0);
+	assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
+	assert_int_equal(weir_end(t->space, t->stream[0]), 0);
+}
+
+/* With the plan an iteration takes no longer than without. */
 static void iterate(struct test_space *t, void **range, uint32_t nr)
 {
-	for (uint32_t i = 0; i < nr; i++) {
-		struct weir_use use = use_of(range[i], 4 * BLOCK, WEIR_READ);
-		static const struct weir_kernel kernel = {.name = "compute", .cpu = NULL};
-		struct weir_launch launch = {
-			.kernel = &kernel, .uses = &use, .nr_uses = 1, .ops = 1e9};
-
-		use.read_bytes *= 50;
-		assert_int_equal(weir_begin(t->space, t->stream[0], &use, 1), 0);
-		assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
-		assert_int_equal(weir_end(t->space, t->stream[0]), 0);
-	}
+	for (uint32_t i = 0; i < nr; i++)
+		compute(t, range[i], 50, 1e9);
 	do_check(t);
 }
 
@@ -226,6 +230,46 @@ static void test_space_plan_hides_copies(void **state)
 	/* 1 ms of computation each, 40 us to map a block elsewhere and copy it: all is hidden. */
 	assert_true(last.ns <= 10 * first.ns);
 	assert_true(last.ns <= UINT64_C(44000000));
+	test_space_close(&t);
+}
+
+/*
+ * No repetition at all, but for stretches that agree by chance with what was long before: each is
+ * planned, and nothing comes of it. What that costs does not grow with their number. A repetition
+ * that comes then is planned as well as any other.
+ */
+static void test_space_plan_in_vain_costs_little(void **state)
+{
+	enum { RANGES = 48, ROUNDS = 12, EVENTS = 400, AGREE = 60 };
+	uint64_t nr_plans = 0, work = 0, most = 0;
+	uint32_t drawn[ROUNDS * EVENTS], seed = 1;
+	void *range[RANGES];
+	struct test_space t;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_PHANTOM, WEIR_PLANNED, BLOCK, RANGES, 4 * RANGES);
+	for (int i = 0; i < RANGES; i++)
+		range[i] = do_alloc(&t, 4 * BLOCK, 0);
+	for (uint32_t n = 0; n < ROUNDS * EVENTS; n++) {
+		struct planner *p = t.space->residency->planner;
+
+		seed = seed * 1664525u + 1013904223u;
+		drawn[n] = (seed >> 16) % RANGES;
+		if (n >= EVENTS && n % EVENTS >= EVENTS - AGREE)
+			drawn[n] = drawn[n - EVENTS / 2 - n / EVENTS];
+		compute(&t, range[drawn[n]], 1, 1e3);
+		if (get_stats(&t).nr_plans > nr_plans && p->plan) {
+			work += p->plan->work;
+			most = MAX(most, p->plan->work);
+		}
+		nr_plans = get_stats(&t).nr_plans;
+	}
+	assert_true(nr_plans >= ROUNDS - 2);
+	assert_true(work < 6 * most);
+	for (int n = 0; n < WARM_UP; n++)
+		iterate(&t, range, 16);
+	assert_non_null(t.space->residency->planner->plan);
+	assert_true(t.space->residency->planner->nr_plans_made > 1);
 	test_space_close(&t);
 }
 
@@ -458,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_space_plan_evicts_what_it_does_not_know),
 		cmocka_unit_test(test_space_plan_copies_out_nothing_that_is_clean_or_dead),
 		cmocka_unit_test(test_space_plan_hides_copies),
+		cmocka_unit_test(test_space_plan_in_vain_costs_little),
 		cmocka_unit_test(test_space_plan_divergence_is_harmless),
 		cmocka_unit_test(test_space_plan_knows_no_addresses),
 		cmocka_unit_test(test_space_plan_with_everything_else),
