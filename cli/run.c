@@ -89,7 +89,8 @@ static int help(void)
 	puts("usage: weir run [options] -- PROGRAM [ARGUMENTS]\n\n"
 	     "Run a CUDA program as it is, with its GPU memory under weir: what the GPU's budget "
 	     "has no\nroom for lies in the host's memory, and comes to the GPU when it is used. "
-	     "The program's\nname, arguments, input, output and exit status are its own.\n\noptions:");
+	     "The program's\nname, arguments, input, output and exit status are its own.\n\n"
+	     "options:");
 	options_help(stdout, table, NR_OPTIONS);
 	return command_flushed(0);
 }

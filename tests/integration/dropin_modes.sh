@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck disable=SC2154 # $dir and $programs are dropin.sh's
+# shellcheck disable=SC2034,SC2154 # $options is for dropin.sh, $dir and $programs are its
 #
 # `weir run --mode`: programs that know nothing of weir compute the same in each mode on the driver
 # without a GPU, with less GPU memory than they allocate; also where kernels use what their launches

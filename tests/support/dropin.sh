@@ -38,7 +38,7 @@ same()
 	esac
 	rm -f report
 	# shellcheck disable=SC2086 # words
-	timeout 30 "$WEIR" run --mode "$mode" $when $options --gpu-budget "$budget" --stats stats.json -- \
+	timeout 60 "$WEIR" run --mode "$mode" $when $options --gpu-budget "$budget" --stats stats.json -- \
 		"$@" >out 2>err || fail "$* exits with $? in mode $mode with $budget" out err report
 	cmp -s plain out || fail "$* differs in mode $mode with $budget" plain out err report
 	has report ' races 0 unmaps 0 .* problem none$'
