@@ -126,11 +126,8 @@ static int begin_in_space(const struct bracket *bracket, const struct bracket_us
 
 static int begin(struct bracket *bracket, struct bracket_uses *uses)
 {
-	int mode, err;
+	int err = begin_in_space(bracket, uses);
 
-	if (hook_relax(&mode))
-		return -EIO;
-	err = begin_in_space(bracket, uses);
 	/* One may be open that could not end, see end(). */
 	if (err == -WEIR_ECONTRACT && !weir_end(memory_space(), bracket->stream))
 		err = begin_in_space(bracket, uses);
@@ -144,7 +141,6 @@ static int begin(struct bracket *bracket, struct bracket_uses *uses)
 		if (err)
 			end(bracket);
 	}
-	hook_unrelax(mode);
 	return err;
 }
 

@@ -277,7 +277,7 @@ static bool is_looked_at(struct kernel *kernel, cu_stream stream, struct scratch
 
 	if (scratch->uses.new_place)
 		atomic_store(&kernel->nr_looks, 0);
-	if (!streams_is_queue(stream))
+	if (atomic_load(&kernel->nr_looks) >= LOOKS || !streams_is_queue(stream))
 		return false;
 	if (atomic_fetch_add(&kernel->nr_looks, 1) >= LOOKS) {
 		atomic_store(&kernel->nr_looks, LOOKS);

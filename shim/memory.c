@@ -352,8 +352,6 @@ struct weir_stream *memory_stream(cu_stream stream)
 {
 	struct weir_stream *found;
 
-	if (!streams_is_queue(stream))
-		return NULL;
 	pthread_mutex_lock(&memory.lock);
 	found = streams_find_used(&memory.streams, stream);
 	pthread_mutex_unlock(&memory.lock);

@@ -50,8 +50,8 @@ void memory_reset(cu_device device);
 struct infer *memory_infer(void);
 struct weir_space *memory_space(void);
 
-/* The space's name of a stream, which has one of its own where it is the default stream. NULL: it
- * is of another context, or captured into a graph. */
+/* The space's name of a stream that is not captured into a graph (streams_is_queue()). The default
+ * stream has one of its own. NULL: it is of another context. */
 struct weir_stream *memory_stream(cu_stream stream);
 
 /* A stream of weir's own, the calling thread's, for brackets of what is queued where the space has

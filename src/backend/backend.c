@@ -84,6 +84,17 @@ static uint32_t stub_device_warps(struct backend *b, uint32_t device)
 	return 64;
 }
 
+static int stub_calls_begin(struct backend *b, stream_id_t stream)
+{
+	(void)b, (void)stream;
+	return 0;
+}
+
+static void stub_calls_end(struct backend *b)
+{
+	(void)b;
+}
+
 static int stub_stream_wait_native(struct backend *b, stream_id_t stream, void *native)
 {
 	(void)b, (void)stream, (void)native;
@@ -140,6 +151,12 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->stream_native = stub_stream_native;
 	if (!ops->device_warps)
 		ops->device_warps = stub_device_warps;
+	if (!ops->fence_untimed)
+		ops->fence_untimed = ops->fence_record;
+	if (!ops->calls_begin || !ops->calls_end) {
+		ops->calls_begin = stub_calls_begin;
+		ops->calls_end = stub_calls_end;
+	}
 	if (!ops->stream_wait_native)
 		ops->stream_wait_native = stub_stream_wait_native;
 	if (!ops->stream_adopt)

@@ -379,6 +379,15 @@ struct backend_ops {
 			uint64_t bytes);
 
 	/*
+	 * Between the two, which nest, a thread makes many calls that are about a stream, or its
+	 * device: what each of them has to do first is done once. calls_end is only called where
+	 * calls_begin returned 0; failing costs time only.
+	 * Optional: nothing. By: core (S). Blocks: no.
+	 */
+	int (*calls_begin)(struct backend *b, stream_id_t stream);
+	void (*calls_end)(struct backend *b);
+
+	/*
 	 * Later work on the stream waits for the fence.
 	 * Required. By: core (S), program. Blocks: no.
 	 */
@@ -398,6 +407,13 @@ struct backend_ops {
 	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
 	 */
 	int (*fence_record)(struct backend *b, stream_id_t stream, fence_t *out);
+
+	/*
+	 * The same for a fence whose time nobody is going to ask for (fence_time_ns; 0 is right),
+	 * which may take less.
+	 * Optional: fence_record. By: core (S). Blocks: no.
+	 */
+	int (*fence_untimed)(struct backend *b, stream_id_t stream, fence_t *out);
 
 	/*
 	 * 1: done, 0: not yet, or an error: of the work before it, once, and the fence is done

@@ -28,13 +28,24 @@ bool space_fence_done(struct weir_space *space, fence_t fence, int *err)
 	return false;
 }
 
+/* Work that was queued and has no fence would never be known to be done. */
+static int try_to_record(struct weir_space *space,
+			 int (*op)(struct backend *b, stream_id_t stream, fence_t *out),
+			 stream_id_t stream, fence_t *out)
+{
+	int err = op(space->backend, stream, out);
+
+	for (int i = 1; err && err != -WEIR_ECONTRACT && i < SPACE_TRIES; i++)
+		err = op(space->backend, stream, out);
+	return err;
+}
+
 int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out)
 {
-	struct backend *b = space->backend;
-	int err = b->ops->fence_record(b, stream, out);
+	return try_to_record(space, space->backend->ops->fence_record, stream, out);
+}
 
-	/* Work that was queued and has no fence would never be known to be done. */
-	for (int i = 1; err && err != -WEIR_ECONTRACT && i < SPACE_TRIES; i++)
-		err = b->ops->fence_record(b, stream, out);
-	return err;
+int space_fence_untimed(struct weir_space *space, stream_id_t stream, fence_t *out)
+{
+	return try_to_record(space, space->backend->ops->fence_untimed, stream, out);
 }

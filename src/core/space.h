@@ -650,6 +650,9 @@ bool space_fence_done(struct weir_space *space, fence_t fence, int *err);
 /* A fence for what is queued on one of the backend's streams; tries more than once. */
 int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out);
 
+/* The same where nobody asks for its time. */
+int space_fence_untimed(struct weir_space *space, stream_id_t stream, fence_t *out);
+
 /* ---- ended.c: streams, and brackets that ended on them */
 
 /* The slot of a stream; NULL: it has none, since it had no bracket yet. */

@@ -220,8 +220,8 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 
 	if (!recorded && !is_traced(space))
 		return;
-	begin = b->observe->fence_time_ns(b, bracket->begin);
-	end = b->observe->fence_time_ns(b, bracket->end);
+	begin = bracket->begin ? b->observe->fence_time_ns(b, bracket->begin) : 0;
+	end = begin ? b->observe->fence_time_ns(b, bracket->end) : 0;
 	if (begin && end > begin)
 		tracing_time(space, bracket, space->done_seq, begin, end);
 	if (!recorded)

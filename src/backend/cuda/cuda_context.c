@@ -3,6 +3,7 @@
  * What every call of the driver needs: the thread's capture mode and context, places as the driver
  * names them, threads.
  */
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -10,11 +11,17 @@
 #include "src/base/util.h"
 
 #define ENTER_TRIES 4
+#define CONTEXTS_MAX 8u
 
-/* How deep the thread is in calls of the driver, and the capture mode that it had before. */
+/*
+ * How deep the thread is in calls of the driver, the capture mode that it had before, and the
+ * contexts that it entered. One that is entered again is the thread's already: nothing is asked of
+ * the driver for it.
+ */
 static _Thread_local struct {
-	unsigned int depth;
+	unsigned int depth, nr_contexts;
 	int mode;
+	cu_context context[CONTEXTS_MAX];
 } inside;
 
 void cuda_relax(struct cuda *cuda)
@@ -40,12 +47,17 @@ void cuda_unrelax(struct cuda *cuda)
 
 cu_result cuda_push(struct cuda *cuda, uint32_t device)
 {
-	cu_result result;
+	const cu_context context = cuda->device[device].context;
+	cu_result result = CU_SUCCESS;
 
+	assert(inside.nr_contexts < CONTEXTS_MAX);
 	cuda_relax(cuda);
-	result = cuda->driver.context_push(cuda->device[device].context);
+	if (!inside.nr_contexts || inside.context[inside.nr_contexts - 1] != context)
+		result = cuda->driver.context_push(context);
 	if (result)
 		cuda_unrelax(cuda);
+	else
+		inside.context[inside.nr_contexts++] = context;
 	return result;
 }
 
@@ -65,10 +77,28 @@ int cuda_enter_surely(struct cuda *cuda, uint32_t device)
 
 void cuda_leave(struct cuda *cuda)
 {
+	const uint32_t left = --inside.nr_contexts;
 	cu_context context;
 
-	(void)cuda_error(&cuda->driver, cuda->driver.context_pop(&context), "cuCtxPopCurrent");
+	if (!left || inside.context[left - 1] != inside.context[left])
+		(void)cuda_error(&cuda->driver, cuda->driver.context_pop(&context),
+				 "cuCtxPopCurrent");
 	cuda_unrelax(cuda);
+}
+
+int cuda_calls_begin(struct backend *b, stream_id_t id)
+{
+	struct cuda *cuda = cuda_of(b);
+	uint32_t device;
+	cu_stream stream;
+	int err = cuda_stream_get(cuda, id, &stream, &device);
+
+	return err ? err : cuda_enter(cuda, device);
+}
+
+void cuda_calls_end(struct backend *b)
+{
+	cuda_leave(cuda_of(b));
 }
 
 int cuda_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)

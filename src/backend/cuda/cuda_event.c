@@ -9,20 +9,22 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/clock.h"
 
-int cuda_event_get(struct cuda *cuda, uint32_t device, struct cuda_event **out)
+int cuda_event_get(struct cuda *cuda, uint32_t device, bool timed, struct cuda_event **out)
 {
-	struct cuda_event *event = cuda->device[device].free_events;
+	const unsigned int flags = timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+	struct cuda_event **first = &cuda->device[device].free_events[timed], *event = *first;
 	int err;
 
 	if (event) {
-		cuda->device[device].free_events = event->next;
+		*first = event->next;
 		*out = event;
 		return 0;
 	}
 	event = calloc(1, sizeof(*event));
 	if (!event)
 		return -ENOMEM;
-	err = cuda_error(&cuda->driver, cuda->driver.event_create(&event->event, CU_EVENT_DEFAULT),
+	event->timed = timed;
+	err = cuda_error(&cuda->driver, cuda->driver.event_create(&event->event, flags),
 			 "cuEventCreate");
 	if (err)
 		free(event);
@@ -33,8 +35,10 @@ int cuda_event_get(struct cuda *cuda, uint32_t device, struct cuda_event **out)
 
 void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event)
 {
-	event->next = cuda->device[device].free_events;
-	cuda->device[device].free_events = event;
+	struct cuda_event **first = &cuda->device[device].free_events[event->timed];
+
+	event->next = *first;
+	*first = event;
 }
 
 /* ------------------------------------------------------------------ waiters */
@@ -108,15 +112,16 @@ uint64_t cuda_event_time_ns(struct cuda *cuda, uint32_t device, const struct cud
 			    bool *off)
 {
 	const struct cuda_device *dev = &cuda->device[device];
-	uint64_t now = clock_now_ns() - cuda->start_ns, ns;
+	uint64_t now, ns;
 	float ms = 0;
 
 	*off = false;
-	if (!dev->base ||
+	if (!event->timed || !dev->base ||
 	    cuda_error(&cuda->driver,
 		       cuda->driver.event_elapsed(&ms, dev->base->event, event->event),
 		       "cuEventElapsedTime"))
 		return 0;
+	now = clock_now_ns() - cuda->start_ns;
 	ns = dev->base_ns + (uint64_t)(int64_t)((double)ms * 1e6); /* may be before the base */
 	*off = (int64_t)(ns - event->recorded_ns) < 0 || (int64_t)(now - ns) < 0;
 	if (!*off)
@@ -131,7 +136,7 @@ int cuda_time_base(struct cuda *cuda, uint32_t device)
 	uint64_t before = clock_now_ns();
 	struct cuda_event *event;
 	cu_stream stream = NULL;
-	int err = cuda_event_get(cuda, device, &event);
+	int err = cuda_event_get(cuda, device, true, &event);
 
 	if (err)
 		return err;
@@ -180,9 +185,10 @@ void cuda_events_fini(struct cuda *cuda, uint32_t device)
 		dev->base->next = NULL;
 		events_destroy(cuda, dev->base);
 	}
-	events_destroy(cuda, dev->free_events);
+	events_destroy(cuda, dev->free_events[false]);
+	events_destroy(cuda, dev->free_events[true]);
 	waiters_destroy(cuda, dev->free_waiters);
-	dev->base = dev->free_events = NULL;
+	dev->base = dev->free_events[false] = dev->free_events[true] = NULL;
 	dev->free_waiters = NULL;
 	cuda_leave(cuda);
 }

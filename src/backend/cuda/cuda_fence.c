@@ -69,32 +69,36 @@ static void migrator_wake(struct cuda *cuda)
 		pthread_cond_signal(&cuda->wake);
 }
 
-/* Record a fence or a mark. Lock held, the context current. */
-static int record(struct cuda *cuda, struct cuda_stream *stream, bool mark, uint64_t *seq)
+/* What is recorded. */
+enum fence_kind { FENCE, FENCE_UNTIMED, FENCE_MARK };
+
+/* Record a fence. Lock held, the context current. */
+static int record(struct cuda *cuda, struct cuda_stream *stream, enum fence_kind kind,
+		  uint64_t *seq)
 {
 	struct cuda_event *event;
 	int err = ring_reserve(stream);
 
 	if (err)
 		return err;
-	err = cuda_event_get(cuda, stream->device, &event);
+	err = cuda_event_get(cuda, stream->device, kind != FENCE_UNTIMED, &event);
 	if (err)
 		return err;
-	event->recorded_ns = clock_now_ns() - cuda->start_ns;
+	event->recorded_ns = event->timed ? clock_now_ns() - cuda->start_ns : 0;
 	err = cuda_error(&cuda->driver, cuda->driver.event_record(event->event, stream->stream),
 			 "cuEventRecord");
 	if (err) {
 		cuda_event_put(cuda, stream->device, event);
 		return err;
 	}
-	event->mark = mark;
+	event->mark = kind == FENCE_MARK;
 	*seq = ++stream->last;
 	stream->event[*seq % stream->max_events] = event;
 	migrator_wake(cuda);
 	return 0;
 }
 
-static int fence_queue(struct cuda *cuda, stream_id_t id, bool mark, fence_t *out)
+static int fence_queue(struct cuda *cuda, stream_id_t id, enum fence_kind kind, fence_t *out)
 {
 	struct cuda_stream *stream;
 	uint64_t seq = 0;
@@ -106,9 +110,10 @@ static int fence_queue(struct cuda *cuda, stream_id_t id, bool mark, fence_t *ou
 		err = cuda_refusal(cuda_enter(cuda, stream->device));
 	if (!err) {
 		/* A fence in a capture would never be reached. */
-		err = cuda_refusal(cuda_capture_check(cuda, id, stream->stream, mark));
+		err = cuda_refusal(
+			cuda_capture_check(cuda, id, stream->stream, kind == FENCE_MARK));
 		if (!err)
-			err = cuda_refusal(record(cuda, stream, mark, &seq));
+			err = cuda_refusal(record(cuda, stream, kind, &seq));
 		cuda_leave(cuda);
 	}
 	pthread_mutex_unlock(&cuda->lock);
@@ -119,12 +124,17 @@ static int fence_queue(struct cuda *cuda, stream_id_t id, bool mark, fence_t *ou
 
 int cuda_fence_record(struct backend *b, stream_id_t id, fence_t *out)
 {
-	return fence_queue(cuda_of(b), id, false, out);
+	return fence_queue(cuda_of(b), id, FENCE, out);
+}
+
+int cuda_fence_untimed(struct backend *b, stream_id_t id, fence_t *out)
+{
+	return fence_queue(cuda_of(b), id, FENCE_UNTIMED, out);
 }
 
 int cuda_fence_mark(struct backend *b, stream_id_t id, fence_t *out)
 {
-	return fence_queue(cuda_of(b), id, true, out);
+	return fence_queue(cuda_of(b), id, FENCE_MARK, out);
 }
 
 int cuda_fence_done(struct backend *b, fence_t fence)

@@ -96,6 +96,7 @@ struct cuda_event {
 	cu_event event;
 	uint64_t recorded_ns;	 /* by the clock of now_ns(), just before it was recorded */
 	bool mark;		 /* nobody is told when it is reached */
+	bool timed;		 /* the driver notes when it is reached */
 	struct cuda_event *next; /* free list */
 };
 
@@ -153,7 +154,7 @@ struct cuda_device {
 	uint32_t nr_warps;	 /* that can be resident */
 	struct cuda_event *base; /* reached at base_ns: times are counted from it */
 	uint64_t base_ns;
-	struct cuda_event *free_events;
+	struct cuda_event *free_events[2]; /* by whether they are timed */
 	struct cuda_waiter *free_waiters;
 };
 
@@ -225,7 +226,7 @@ void cuda_relax(struct cuda *cuda);
 void cuda_unrelax(struct cuda *cuda);
 
 /* The same, with a device's context, which was taken before, as the thread's; then the one before
- * is put back. */
+ * is put back. Nothing is asked of the driver by who enters again what the thread entered last. */
 int cuda_enter(struct cuda *cuda, uint32_t device);
 void cuda_leave(struct cuda *cuda);
 
@@ -262,11 +263,11 @@ int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct
 /* ---- cuda_event.c */
 
 /*
- * An event to record. It is none to sleep on: of those a stream takes 56 (measured on an H200,
- * driver 580.159), then cuEventRecord() waits; of others, and launches, 1,021.
+ * An event to record, timed or not. It is none to sleep on: of those a stream takes 56 (measured on
+ * an H200, driver 580.159), then cuEventRecord() waits; of others, and launches, 1,021.
  * Lock held, the device's context current. @return 0, -ENOMEM, or the driver's error.
  */
-int cuda_event_get(struct cuda *cuda, uint32_t device, struct cuda_event **out);
+int cuda_event_get(struct cuda *cuda, uint32_t device, bool timed, struct cuda_event **out);
 void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event);
 
 /* What to wait with. Lock held, the device's context current. @return as above. */
@@ -462,8 +463,11 @@ void cuda_streams_fini(struct cuda *cuda);
 
 /* ---- cuda_fence.c */
 
+int cuda_calls_begin(struct backend *b, stream_id_t stream);
+void cuda_calls_end(struct backend *b);
 int cuda_stream_wait(struct backend *b, stream_id_t stream, fence_t fence);
 int cuda_fence_record(struct backend *b, stream_id_t stream, fence_t *out);
+int cuda_fence_untimed(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_done(struct backend *b, fence_t fence);
 int cuda_fence_wait(struct backend *b, fence_t fence);

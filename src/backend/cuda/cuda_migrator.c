@@ -2,7 +2,9 @@
 /*
  * The one thread of the backend: it looks out for fences and calls the progress functions when some
  * are reached. It sleeps while no fence is left, and between two looks, since the driver can only
- * be waited for one event at a time.
+ * be waited for one event at a time. What the functions queue is not done sooner than after a nap,
+ * and a stream of short launches would keep the thread from ever napping, and the program's threads
+ * from the locks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,9 +50,9 @@ static void *migrator(void *arg)
 		bool any, waits;
 
 		cuda_streams_retire(cuda, &any, &waits);
-		if (any) {
+		if (any)
 			call_progress(cuda);
-		} else if (waits) {
+		if (any || waits) {
 			pthread_mutex_unlock(&cuda->lock);
 			nap();
 			pthread_mutex_lock(&cuda->lock);

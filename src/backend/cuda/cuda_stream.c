@@ -9,6 +9,7 @@
 
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 #define FIRST_EVENTS 64u
 /* Times are counted anew after so long, since the driver gives them as float. */
@@ -259,6 +260,34 @@ static int answer_note(struct cuda *cuda, struct cuda_stream *stream, cu_result 
 	return cuda_refusal(again ? cuda_errno(result) : cuda_error(&cuda->driver, result, call));
 }
 
+/*
+ * The last of the stream's fences that is reached, of which those up to `known` are. They are
+ * reached in order: the oldest is asked for first, then the newest, then what is between. *result:
+ * what the driver said of the next one; of none, success.
+ */
+static uint64_t find_reached(struct cuda *cuda, const struct cuda_stream *stream, uint64_t known,
+			     cu_result *result)
+{
+	uint64_t reached = MAX(known, stream->done), not_reached = stream->last + 1;
+
+	*result = CU_SUCCESS;
+	for (uint64_t ask = reached + 1; reached + 1 < not_reached;) {
+		const cu_result said =
+			cuda->driver.event_query(stream->event[ask % stream->max_events]->event);
+		const bool was_oldest = ask == stream->done + 1;
+
+		if (said == CU_SUCCESS)
+			reached = ask;
+		else
+			not_reached = ask;
+		if (said != CU_SUCCESS)
+			*result = said;
+		ask = was_oldest && said == CU_SUCCESS ? stream->last
+						       : reached + (not_reached - reached) / 2;
+	}
+	return reached;
+}
+
 int cuda_stream_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t known, bool *any)
 {
 	cu_result result = CU_SUCCESS, entered;
@@ -270,15 +299,16 @@ int cuda_stream_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t k
 	if (entered) {
 		result = entered;
 		call = "cuCtxPushCurrent";
+		known = 0;
+	} else {
+		known = find_reached(cuda, stream, known, &result);
 	}
 	while (stream->done < stream->last) {
 		uint64_t seq = stream->done + 1, ns = 0;
 		struct cuda_event *event = stream->event[seq % stream->max_events];
 		bool off = false;
 
-		if (!entered)
-			result = seq <= known ? CU_SUCCESS : cuda->driver.event_query(event->event);
-		if (result == CU_SUCCESS)
+		if (seq <= known)
 			ns = cuda_event_time_ns(cuda, stream->device, event, &off);
 		else if (cuda_is_loss(result))
 			stream->error = cuda_error(&cuda->driver, result, call);

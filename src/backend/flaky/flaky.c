@@ -67,6 +67,17 @@ static int flaky_stream_call(struct backend *b, void *native, int (*fn)(void *na
 	FLAKY_FORWARD(b, stream_call, native, fn);
 }
 
+/* That it fails is seen by nobody: it counts as no call. */
+static int flaky_calls_begin(struct backend *b, stream_id_t stream)
+{
+	return inner_of(b)->ops->calls_begin(inner_of(b), stream);
+}
+
+static void flaky_calls_end(struct backend *b)
+{
+	inner_of(b)->ops->calls_end(inner_of(b));
+}
+
 static int flaky_stream_wait_native(struct backend *b, stream_id_t stream, void *native)
 {
 	FLAKY_FORWARD(b, stream_wait_native, stream, native);
@@ -208,6 +219,11 @@ static int flaky_fence_record(struct backend *b, stream_id_t stream, fence_t *ou
 	FLAKY_FORWARD(b, fence_record, stream, out);
 }
 
+static int flaky_fence_untimed(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	FLAKY_FORWARD(b, fence_untimed, stream, out);
+}
+
 static int flaky_fence_mark(struct backend *b, stream_id_t stream, fence_t *out)
 {
 	FLAKY_FORWARD_IN(observe, b, fence_mark, stream, out);
@@ -343,6 +359,8 @@ static const struct backend_ops flaky_ops = {
 	.now_ns = flaky_now_ns,
 	.stream_native = flaky_stream_native,
 	.stream_call = flaky_stream_call,
+	.calls_begin = flaky_calls_begin,
+	.calls_end = flaky_calls_end,
 	.stream_wait_native = flaky_stream_wait_native,
 	.chunk_create = flaky_chunk_create,
 	.chunk_add_devices = flaky_chunk_add_devices,
@@ -368,6 +386,7 @@ static const struct backend_ops flaky_ops = {
 	.download = flaky_download,
 	.stream_wait = flaky_stream_wait,
 	.fence_record = flaky_fence_record,
+	.fence_untimed = flaky_fence_untimed,
 	.fence_done = flaky_fence_done,
 	.fence_wait = flaky_fence_wait,
 	.access_begin = flaky_access_begin,

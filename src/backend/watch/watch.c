@@ -234,6 +234,16 @@ static void *op_stream_native(struct backend *b, stream_id_t stream)
 	return inner_of(b)->ops->stream_native(inner_of(b), stream);
 }
 
+static int op_calls_begin(struct backend *b, stream_id_t stream)
+{
+	return inner_of(b)->ops->calls_begin(inner_of(b), stream);
+}
+
+static void op_calls_end(struct backend *b)
+{
+	inner_of(b)->ops->calls_end(inner_of(b));
+}
+
 static int op_stream_wait_native(struct backend *b, stream_id_t stream, void *native)
 {
 	return inner_of(b)->ops->stream_wait_native(inner_of(b), stream, native);
@@ -647,6 +657,8 @@ static const struct backend_ops watch_ops = {
 	.now_ns = op_now_ns,
 	.stream_native = op_stream_native,
 	.stream_call = op_stream_call,
+	.calls_begin = op_calls_begin,
+	.calls_end = op_calls_end,
 	.stream_wait_native = op_stream_wait_native,
 	.chunk_create = op_chunk_create,
 	.chunk_add_devices = op_chunk_add_devices,
@@ -672,6 +684,7 @@ static const struct backend_ops watch_ops = {
 	.download = op_download,
 	.stream_wait = op_stream_wait,
 	.fence_record = op_fence_record,
+	.fence_untimed = op_fence_record, /* here they are asked for */
 	.fence_done = op_fence_done,
 	.fence_wait = op_fence_wait,
 	.access_begin = op_access_begin,
