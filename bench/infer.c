@@ -9,11 +9,17 @@
  * "gcn" 20, the most. The others have one parameter of so many bytes. "find" looks up one address;
  * "pair" deletes one range and adds another one. A sample of these is a mean over 400, too.
  *
+ * A program launches seldom, and its own work takes the caches in between. "cold_ns" is one launch
+ * after COLD_BYTES of other memory were written and COLD_CODE_BYTES of other code were run, so that
+ * what it needs is in the last level's cache at best, but for its parameters. "cold_clock_ns" is
+ * what it takes to read the clock twice then, with nothing in between; it is part of "cold_ns".
+ *
  * One JSON object a line; times are nanoseconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "shim/infer.h"
 #include "src/base/clock.h"
@@ -22,7 +28,10 @@
 #define NR_LAUNCHES 400u
 #define SAMPLES 1000u
 #define WARM_UP 50u
-#define RANGES_MAX 8000u
+#define RANGES_MAX 16000u
+#define COLD_BYTES (UINT64_C(1) << 20)
+#define COLD_CODE_BYTES (UINT64_C(256) << 10)
+#define COLD_SAMPLES 2000u
 #define BASE UINT64_C(0x7f1200000000)
 
 static uint64_t random_state = 2026;
@@ -57,6 +66,17 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void print_sorted(const char *name, double *sample, uint32_t nr)
+{
+	double sum = 0;
+
+	qsort(sample, nr, sizeof(*sample), compare);
+	for (uint32_t i = 0; i < nr; i++)
+		sum += sample[i];
+	printf(",\"%s\":{\"min\":%.1f,\"median\":%.1f,\"p99\":%.1f,\"mean\":%.1f}", name, sample[0],
+	       sample[nr / 2], sample[nr - 1 - nr / 100], sum / nr);
+}
+
 /* What one call takes, of samples of NR_LAUNCHES calls each. */
 static void measure(const char *name, void (*run)(void))
 {
@@ -69,9 +89,61 @@ static void measure(const char *name, void (*run)(void))
 		if (i >= WARM_UP)
 			sample[i - WARM_UP] = (double)(clock_now_ns() - start) / NR_LAUNCHES;
 	}
-	qsort(sample, SAMPLES, sizeof(*sample), compare);
-	printf(",\"%s\":{\"min\":%.1f,\"median\":%.1f,\"p99\":%.1f}", name, sample[0],
-	       sample[SAMPLES / 2], sample[SAMPLES - 1 - SAMPLES / 100]);
+	print_sorted(name, sample, SAMPLES);
+}
+
+/* ------------------------------------------------------------------ cold caches */
+
+/* What takes the caches: memory that is written, and code, which does nothing and returns. */
+static struct other {
+	unsigned char *memory;
+	void (*code)(void);
+} other;
+
+/* The code is x86's; elsewhere there is none, and the code that is measured stays warm. */
+static void other_init(void)
+{
+	other.memory = must_have(malloc(COLD_BYTES));
+#ifdef __x86_64__
+	static const unsigned char nop[] = {0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0};
+	unsigned char *code = mmap(NULL, COLD_CODE_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(code == MAP_FAILED, "memory for code");
+	for (uint64_t at = 0; at < COLD_CODE_BYTES; at += sizeof(nop))
+		memcpy(code + at, nop, sizeof(nop));
+	code[COLD_CODE_BYTES - 1] = 0xc3;
+	/* The last instruction is to begin where it stands. */
+	memset(code + COLD_CODE_BYTES - sizeof(nop), 0x90, sizeof(nop) - 1);
+	must(mprotect(code, COLD_CODE_BYTES, PROT_READ | PROT_EXEC), "code");
+	memcpy(&other.code, &code, sizeof(code));
+#endif
+}
+
+static void run_other(void)
+{
+	for (uint64_t at = 0; at < COLD_BYTES; at += 64)
+		other.memory[at]++;
+	if (other.code)
+		other.code();
+}
+
+/* What one call of run(i) takes, if other things ran before it, and at last prepare(i). */
+static void measure_cold(const char *name, void (*prepare)(uint32_t i), void (*run)(uint32_t i))
+{
+	static double sample[COLD_SAMPLES];
+
+	for (uint32_t i = 0; i < WARM_UP + COLD_SAMPLES; i++) {
+		uint64_t start;
+
+		run_other();
+		prepare(i % NR_LAUNCHES);
+		start = clock_now_ns();
+		run(i % NR_LAUNCHES);
+		if (i >= WARM_UP)
+			sample[i - WARM_UP] = (double)(clock_now_ns() - start);
+	}
+	print_sorted(name, sample, COLD_SAMPLES);
 }
 
 /* ------------------------------------------------------------------ ranges */
@@ -174,7 +246,7 @@ static void bench_ranges(uint32_t nr, uint64_t fixed_bytes)
 
 /* ------------------------------------------------------------------ launches */
 
-#define KERNEL_PARAMS_MAX 4u
+#define KERNEL_PARAMS_MAX 40u
 
 /* A kind of kernel: its layout, and how many pointers stand in which parameter. */
 struct kind {
@@ -210,6 +282,26 @@ static void run_infer(void)
 		must(infer_launch(infer, &launch[i].infer, &uses), "launch");
 		nr_named += uses.nr;
 	}
+}
+
+static void run_infer_once(uint32_t i)
+{
+	must(infer_launch(infer, &launch[i].infer, &uses), "launch");
+}
+
+/* The program has just written its parameters. */
+static void read_params(uint32_t i)
+{
+	const struct kind *kind = launch[i].kind;
+
+	for (uint32_t p = 0; p < kind->nr_params; p++)
+		for (uint32_t at = 0; at < kind->bytes[p]; at += 4)
+			sink += ((const unsigned char *)launch[i].params[p])[at];
+}
+
+static void run_nothing(uint32_t i)
+{
+	(void)i;
 }
 
 /* The range that holds a value, by the order in line.live; nr_live: none. */
@@ -337,6 +429,8 @@ static void bench_launches(const char *name, uint32_t live, uint32_t most, const
 	print_named();
 	measure("launch_ns", run_infer);
 	measure("plain_ns", run_plain);
+	measure_cold("cold_ns", read_params, run_infer_once);
+	measure_cold("cold_clock_ns", read_params, run_nothing);
 	printf("}\n");
 	for (uint32_t i = 0; i < NR_LAUNCHES; i++)
 		for (uint32_t p = 0; p < launch[i].kind->nr_params; p++)
@@ -345,13 +439,29 @@ static void bench_launches(const char *name, uint32_t live, uint32_t most, const
 	infer_destroy(infer);
 }
 
+/* Parameters of 8 bytes, some of them pointers, as kernels have that people write. */
+static void bench_apart(uint32_t live, uint32_t params, uint32_t pointers)
+{
+	struct kind kind = {.per_mille = 1000, .nr_params = params};
+	char name[64];
+
+	for (uint32_t p = 0; p < params; p++) {
+		kind.bytes[p] = 8;
+		kind.pointers[p] = p < pointers;
+	}
+	(void)snprintf(name, sizeof(name), "%u parameters, %u pointers", params, pointers);
+	bench_launches(name, live, 144, &kind);
+}
+
 int main(void)
 {
 	static const struct kind one[] = {
 		{1000, 1, {8}, {1}},	{1000, 1, {64}, {2}},	  {1000, 1, {4096}, {0}},
 		{1000, 1, {4096}, {4}}, {1000, 1, {4096}, {128}},
 	};
+	static const uint32_t many[] = {1000, 10000};
 
+	other_init();
 	bench_launches("gpt", 378, 144, training);
 	bench_launches("resnet", 399, 144, training);
 	bench_launches("gcn", 97, 20, training);
@@ -361,6 +471,12 @@ int main(void)
 		(void)snprintf(name, sizeof(name), "%u bytes, %u pointers", one[i].bytes[0],
 			       one[i].pointers[0]);
 		bench_launches(name, 378, 144, &one[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+		bench_apart(many[i], 5, 2);
+		bench_apart(many[i], 5, 5);
+		bench_apart(many[i], 40, 5);
+		bench_apart(many[i], 40, 40);
 	}
 	bench_ranges(400, 0);
 	bench_ranges(5000, 0);

@@ -5,6 +5,11 @@
  * halves of the lowest and the highest live address rejects them, sixteen words at a time. What
  * remains is looked up among the ranges, which is so cheap that the ranges of earlier launches are
  * not remembered: a memory of them is wrong at nearly every launch where each tensor is a range.
+ *
+ * Programs launch seldom and do much in between, so next to nothing of this is in the processor's
+ * caches, and the time goes to waiting for memory. Hence little is read, what is read together
+ * stands together, and it is asked for (prefetched) before it is needed: values are collected
+ * first, and looked up once all accesses that they need are under way.
  */
 #include "shim/infer.h"
 
@@ -21,6 +26,9 @@
 #define BLOCK_WORDS 16u
 #define KERNEL_BITS 10u
 #define USES_MIN 32u
+#define CANDIDATES 32u
+#define SCANNED_MAX 16u /* uses that are searched one by one */
+#define LINE_BYTES 64u	/* of the processor's caches */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the upper half of a value comes second");
 
@@ -33,23 +41,27 @@ struct param {
 struct kernel {
 	struct kernel *next; /* with the same hash */
 	const void *key;
-	bool has_layout;
-	uint32_t nr_params, nr_words; /* of param; of seen */
-
 	/*
-	 * Bit n: a launch had a pointer at place 4 n, and so many had. Changed by launches, which
-	 * share the lock; they say nothing of other memory, so no order is needed.
+	 * How many launches there were, and how many had a pointer at place 4 n. Changed by
+	 * launches, which share the lock; they say nothing of other memory, so no order is needed.
 	 */
-	_Atomic uint64_t *seen;
-	_Atomic uint32_t *nr_seen;
+	_Atomic uint32_t *nr_seen; /* in the same piece of memory, behind param */
 	_Atomic uint32_t nr_launches;
+	uint32_t nr_params, nr_places; /* of param; of nr_seen */
+	bool has_layout;
 	struct param param[];
 };
 
 struct infer {
-	pthread_rwlock_t lock; /* guards all that follows; infer.h has more */
-	struct ranges ranges;
+	_Alignas(2 * LINE_BYTES) pthread_rwlock_t lock; /* guards all that follows; see infer.h */
+	_Alignas(LINE_BYTES) struct ranges ranges;
 	struct kernel *kernel[1u << KERNEL_BITS]; /* by the hash of the key */
+};
+
+/* A value that lies between the lowest and the highest live address. */
+struct candidate {
+	uint64_t value;
+	uint32_t place;
 };
 
 /* One launch. */
@@ -60,8 +72,9 @@ struct search {
 	uint32_t nr_launches;	    /* of the kernel, with this one */
 	uint64_t lowest, span;	    /* lowest live address; distance of the highest one from it */
 	uint32_t upper, upper_span; /* the same of the upper halves of addresses */
-	const struct range_live
-		*last; /* the one found last: the next pointer is often to it, too */
+	bool marked;		    /* the uses are marked, in infer_uses.mark */
+	uint32_t nr;		    /* of candidate */
+	struct candidate candidate[CANDIDATES];
 };
 
 /* ------------------------------------------------------------------ the search */
@@ -90,8 +103,9 @@ static int uses_grow(struct infer_uses *uses)
 /* One more, which two launches at once may count as one: it is cheap. @return the number so far */
 static uint32_t count(_Atomic uint32_t *nr)
 {
-	const uint32_t next = atomic_load_explicit(nr, memory_order_relaxed) + 1;
+	uint32_t next = atomic_load_explicit(nr, memory_order_relaxed);
 
+	next += next != UINT32_MAX;
 	atomic_store_explicit(nr, next, memory_order_relaxed);
 	return next;
 }
@@ -99,50 +113,63 @@ static uint32_t count(_Atomic uint32_t *nr)
 /* @return whether a pointer there is rare */
 static bool place_note(struct search *search, uint32_t place)
 {
-	_Atomic uint64_t *word = &search->kernel->seen[place / PLACE_BYTES / 64];
-	const uint64_t nr = count(&search->kernel->nr_seen[place / PLACE_BYTES]);
-	uint64_t bit = UINT64_C(1) << place / PLACE_BYTES % 64;
+	_Atomic uint32_t *nr_seen = &search->kernel->nr_seen[place / PLACE_BYTES];
 
 	search->uses->places_hash += infer_place_hash(place);
-	if (!(atomic_load_explicit(word, memory_order_relaxed) & bit) &&
-	    !(atomic_fetch_or_explicit(word, bit, memory_order_relaxed) & bit))
+	/* Of the first launches one alone is to find it new. */
+	if (!atomic_load_explicit(nr_seen, memory_order_relaxed) &&
+	    !atomic_fetch_add_explicit(nr_seen, 1, memory_order_relaxed)) {
 		search->uses->new_place = true;
-	return nr * INFER_RARE <= search->nr_launches;
+		return INFER_RARE <= search->nr_launches;
+	}
+	return (uint64_t)count(nr_seen) * INFER_RARE <= search->nr_launches;
 }
 
-/* A range that is among the uses was found again, where that is not rare. */
-static void use_confirm(struct infer_uses *uses, uint32_t id)
+/* Mark each range that is among the uses; from there on, each one that joins them. */
+static int uses_mark(struct infer_uses *uses, uint32_t nr_ids)
 {
+	if (nr_ids > uses->nr_marks) {
+		uint32_t nr = MAX(nr_ids, 2 * uses->nr_marks);
+		uint32_t *mark = realloc(uses->mark, nr * sizeof(*mark));
+
+		if (!mark)
+			return -ENOMEM;
+		memset(mark + uses->nr_marks, 0, (nr - uses->nr_marks) * sizeof(*mark));
+		uses->mark = mark;
+		uses->nr_marks = nr;
+	}
+	if (!++uses->number) {
+		memset(uses->mark, 0, uses->nr_marks * sizeof(*uses->mark));
+		uses->number = 1;
+	}
 	for (uint32_t u = 0; u < uses->nr; u++)
-		if (uses->use[u].id == id && uses->use[u].rare) {
-			uses->use[u].rare = false;
-			uses->nr_rare--;
-		}
+		uses->mark[uses->use[u].id] = uses->number;
+	return 0;
 }
 
-static inline int look_up(struct search *search, uint64_t value, uint32_t place)
+/* Where a range is among the uses; the number of them: it is not. Not among many unless it is
+ * marked: that is one access, and most launches have few. */
+static uint32_t use_find(const struct search *search, uint32_t id)
 {
-	const struct range_live *range = search->last;
-	struct infer_uses *uses = search->uses;
-	bool rare;
+	const struct infer_uses *uses = search->uses;
+	uint32_t u = 0;
 
-	if (value - search->lowest > search->span)
-		return 0;
-	if (value - range->addr >= range->bytes) {
-		range = ranges_find(search->ranges, value);
-		if (!range)
-			return 0;
-		search->last = range;
-	}
-	rare = place_note(search, place);
-	if (uses->mark[range->id] == uses->number) {
-		if (uses->nr_rare && !rare)
-			use_confirm(uses, range->id);
-		return 0;
-	}
-	if (uses->nr == uses->capacity && uses_grow(uses))
-		return -ENOMEM;
-	uses->mark[range->id] = uses->number;
+	if (search->marked && uses->mark[id] != uses->number)
+		return uses->nr;
+	while (u < uses->nr && uses->use[u].id != id)
+		u++;
+	return u;
+}
+
+static int use_add(struct search *search, const struct range_live *range, uint32_t place, bool rare)
+{
+	struct infer_uses *uses = search->uses;
+	int err = 0;
+
+	if (uses->nr == uses->capacity)
+		err = uses_grow(uses);
+	if (err)
+		return err;
 	uses->use[uses->nr++] = (struct infer_use){.addr = range->addr,
 						   .bytes = range->bytes,
 						   .serial = range->serial,
@@ -150,7 +177,57 @@ static inline int look_up(struct search *search, uint64_t value, uint32_t place)
 						   .place = place,
 						   .rare = rare};
 	uses->nr_rare += rare;
-	return 0;
+	if (search->marked) {
+		uses->mark[range->id] = uses->number;
+	} else if (uses->nr > SCANNED_MAX) {
+		err = uses_mark(uses, search->ranges->nr_ids);
+		search->marked = !err;
+	}
+	return err;
+}
+
+/* Look up what was collected. */
+static int look_up(struct search *search)
+{
+	static const struct range_live none = {.bytes = 0};
+	/* The next pointer is often to the range of the last one, too. */
+	const struct range_live *range = &none;
+	struct infer_uses *uses = search->uses;
+	int err = 0;
+
+	for (uint32_t c = 0; c < search->nr && !err; c++) {
+		const struct candidate *candidate = &search->candidate[c];
+		const struct range_live *last = range;
+		uint32_t at;
+		bool rare;
+
+		if (candidate->value - range->addr >= range->bytes)
+			range = ranges_find(search->ranges, candidate->value);
+		if (!range) {
+			range = last;
+			continue;
+		}
+		rare = place_note(search, candidate->place);
+		at = use_find(search, range->id);
+		if (at == uses->nr) {
+			err = use_add(search, range, candidate->place, rare);
+		} else if (uses->use[at].rare && !rare) {
+			uses->use[at].rare = false;
+			uses->nr_rare--;
+		}
+	}
+	search->nr = 0;
+	return err;
+}
+
+static inline int collect(struct search *search, uint64_t value, uint32_t place)
+{
+	if (value - search->lowest > search->span)
+		return 0;
+	ranges_prefetch(search->ranges, value);
+	__builtin_prefetch(&search->kernel->nr_seen[place / PLACE_BYTES], 1);
+	search->candidate[search->nr++] = (struct candidate){value, place};
+	return search->nr == CANDIDATES ? look_up(search) : 0;
 }
 
 /* Whether one of sixteen words can be the upper half of a live address. */
@@ -174,7 +251,7 @@ static int search_words(struct search *search, const unsigned char *data, uint32
 		int err;
 
 		memcpy(&value, data + at, sizeof(value));
-		err = look_up(search, value, place + at);
+		err = collect(search, value, place + at);
 		if (err)
 			return err;
 	}
@@ -198,6 +275,18 @@ static int search_bytes(struct search *search, const unsigned char *data, uint32
 	return search_words(search, data, place, i, nr);
 }
 
+/* Most parameters have room for one address alone. */
+static inline int search_param(struct search *search, const unsigned char *data, uint32_t bytes,
+			       uint32_t place)
+{
+	uint64_t value;
+
+	if (bytes != VALUE_BYTES)
+		return search_bytes(search, data, bytes, place);
+	memcpy(&value, data, sizeof(value));
+	return collect(search, value, place);
+}
+
 static int search_layout(struct search *search, const struct infer_launch *launch)
 {
 	const struct kernel *kernel = search->kernel;
@@ -210,10 +299,10 @@ static int search_layout(struct search *search, const struct infer_launch *launc
 		const struct param *param = &kernel->param[i];
 
 		if (launch->params)
-			err = search_bytes(search, launch->params[param->index], param->bytes,
+			err = search_param(search, launch->params[param->index], param->bytes,
 					   param->offset);
 		else if (param->offset < launch->buffer_bytes)
-			err = search_bytes(search, buffer + param->offset,
+			err = search_param(search, buffer + param->offset,
 					   MIN(param->bytes, launch->buffer_bytes - param->offset),
 					   param->offset);
 	}
@@ -222,94 +311,85 @@ static int search_layout(struct search *search, const struct infer_launch *launc
 
 static int search_launch(struct search *search, const struct infer_launch *launch)
 {
+	int err;
+
 	if (search->kernel->has_layout)
-		return search_layout(search, launch);
-	if (launch->params || !launch->buffer)
+		err = search_layout(search, launch);
+	else if (launch->params || !launch->buffer)
 		return -EINVAL;
-	if (launch->buffer_bytes > INFER_BYTES_MAX)
+	else if (launch->buffer_bytes > INFER_BYTES_MAX)
 		return -E2BIG;
-	return search_bytes(search, launch->buffer, launch->buffer_bytes, 0);
-}
-
-/* A new launch: nothing is found, and no mark has its number. */
-static int uses_begin(struct infer_uses *uses, uint32_t nr_ids)
-{
-	uses->nr = 0;
-	uses->places_hash = 0;
-	uses->new_place = false;
-	uses->nr_rare = 0;
-	if (nr_ids > uses->nr_marks) {
-		uint32_t nr = MAX(nr_ids, 2 * uses->nr_marks);
-		uint32_t *mark = realloc(uses->mark, nr * sizeof(*mark));
-
-		if (!mark)
-			return -ENOMEM;
-		memset(mark + uses->nr_marks, 0, (nr - uses->nr_marks) * sizeof(*mark));
-		uses->mark = mark;
-		uses->nr_marks = nr;
-	}
-	if (!++uses->number) {
-		memset(uses->mark, 0, uses->nr_marks * sizeof(*uses->mark));
-		uses->number = 1;
-	}
-	return 0;
+	else
+		err = search_bytes(search, launch->buffer, launch->buffer_bytes, 0);
+	return err ? err : look_up(search);
 }
 
 /* ------------------------------------------------------------------ kernels */
 
+static struct kernel **kernel_slot(struct infer *infer, const void *key)
+{
+	uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &infer->kernel[hash >> (64 - KERNEL_BITS)];
+}
+
 /* Where the pointer to the kernel is, or would be appended. */
 static struct kernel **kernel_find(struct infer *infer, const void *key)
 {
-	uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
-	struct kernel **at = &infer->kernel[hash >> (64 - KERNEL_BITS)];
+	struct kernel **at = kernel_slot(infer, key);
 
 	while (*at && (*at)->key != key)
 		at = &(*at)->next;
 	return at;
 }
 
-static void kernel_free(struct kernel *kernel)
+/* Whether a layout is as infer_kernel_add() says. *end: of its last parameter, in bytes. *nr_wide:
+ * of its parameters, those in which an address has room. */
+static int layout_check(const struct infer_param *param, uint32_t nr, uint32_t *end,
+			uint32_t *nr_wide)
 {
-	if (kernel) {
-		free(kernel->seen);
-		free(kernel->nr_seen);
-	}
-	free(kernel);
-}
-
-/* Takes over the parameters in which an address has room. */
-static int kernel_make(const void *key, const struct infer_param *param, uint32_t nr,
-		       struct kernel **out)
-{
-	struct kernel *kernel;
-	uint32_t end = 0;
-
-	if (!key)
-		return -EINVAL;
-	for (uint32_t i = 0; param && i < nr; i++) {
-		if (param[i].offset < end)
+	*end = *nr_wide = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		if (param[i].offset < *end)
 			return -EINVAL;
 		if (param[i].offset > INFER_BYTES_MAX ||
 		    param[i].bytes > INFER_BYTES_MAX - param[i].offset)
 			return -E2BIG;
-		end = param[i].offset + param[i].bytes;
+		*end = param[i].offset + param[i].bytes;
+		*nr_wide += param[i].bytes >= VALUE_BYTES;
 	}
-	kernel = calloc(1, sizeof(*kernel) + (param ? nr : 0) * sizeof(*kernel->param));
+	return 0;
+}
+
+static int kernel_make(const void *key, const struct infer_param *param, uint32_t nr,
+		       struct kernel **out)
+{
+	uint32_t end, nr_wide, nr_places;
+	struct kernel *kernel;
+	size_t bytes;
+	int err;
+
+	if (!key)
+		return -EINVAL;
+	err = layout_check(param, param ? nr : 0, &end, &nr_wide);
+	if (err)
+		return err;
+	nr_places = (param ? end : INFER_BYTES_MAX) / PLACE_BYTES + 1;
+	bytes = sizeof(*kernel) + nr_wide * sizeof(*kernel->param) +
+		nr_places * sizeof(*kernel->nr_seen);
+	bytes = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	kernel = aligned_alloc(LINE_BYTES, bytes);
 	if (!kernel)
 		return -ENOMEM;
+	memset(kernel, 0, bytes);
 	kernel->key = key;
 	kernel->has_layout = param;
+	kernel->nr_places = nr_places;
+	kernel->nr_seen = (void *)(kernel->param + nr_wide);
 	for (uint32_t i = 0; param && i < nr; i++)
 		if (param[i].bytes >= VALUE_BYTES)
 			kernel->param[kernel->nr_params++] =
 				(struct param){i, param[i].offset, param[i].bytes};
-	kernel->nr_words = (param ? end : INFER_BYTES_MAX) / PLACE_BYTES / 64 + 1;
-	kernel->seen = calloc(kernel->nr_words, sizeof(*kernel->seen));
-	kernel->nr_seen = calloc(64 * (size_t)kernel->nr_words, sizeof(*kernel->nr_seen));
-	if (!kernel->seen || !kernel->nr_seen) {
-		kernel_free(kernel);
-		return -ENOMEM;
-	}
 	*out = kernel;
 	return 0;
 }
@@ -331,7 +411,7 @@ int infer_kernel_add(struct infer *infer, const void *key, const struct infer_pa
 	pthread_rwlock_unlock(&infer->lock);
 	if (!kernel)
 		return 0;
-	kernel_free(kernel);
+	free(kernel);
 	return -EEXIST;
 }
 
@@ -345,7 +425,7 @@ int infer_kernel_del(struct infer *infer, const void *key)
 	if (kernel)
 		*at = kernel->next;
 	pthread_rwlock_unlock(&infer->lock);
-	kernel_free(kernel);
+	free(kernel);
 	return kernel ? 0 : -ENOENT;
 }
 
@@ -353,13 +433,9 @@ static uint64_t places_hash(const struct kernel *kernel)
 {
 	uint64_t hash = 0;
 
-	for (uint32_t i = 0; i < kernel->nr_words; i++) {
-		uint64_t bits = atomic_load_explicit(&kernel->seen[i], memory_order_relaxed);
-
-		for (; bits; bits &= bits - 1)
-			hash += infer_place_hash(PLACE_BYTES *
-						 (64 * i + (uint32_t)__builtin_ctzll(bits)));
-	}
+	for (uint32_t i = 0; i < kernel->nr_places; i++)
+		if (atomic_load_explicit(&kernel->nr_seen[i], memory_order_relaxed))
+			hash += infer_place_hash(PLACE_BYTES * i);
 	return hash;
 }
 
@@ -415,12 +491,12 @@ int infer_range_find(struct infer *infer, uint64_t addr, struct range_live *rang
 /* Values beyond all live addresses, which most are, cost next to nothing. */
 static bool any_locked(const struct infer *infer, const unsigned char *buffer, uint64_t bytes)
 {
-	uint64_t lowest, highest, value;
+	const uint64_t lowest = infer->ranges.lowest, span = infer->ranges.highest - lowest;
+	uint64_t value;
 
-	ranges_bounds(&infer->ranges, &lowest, &highest);
 	for (uint64_t at = 0; at + VALUE_BYTES <= bytes; at += PLACE_BYTES) {
 		memcpy(&value, buffer + at, sizeof(value));
-		if (value - lowest <= highest - lowest && ranges_find(&infer->ranges, value))
+		if (value - lowest <= span && ranges_find(&infer->ranges, value))
 			return true;
 	}
 	return false;
@@ -439,22 +515,21 @@ bool infer_range_any(struct infer *infer, const void *buffer, uint64_t bytes)
 static int launch_locked(struct infer *infer, const struct infer_launch *launch,
 			 struct infer_uses *uses)
 {
-	static const struct range_live none = {.bytes = 0};
-	struct search search = {.ranges = &infer->ranges, .uses = uses, .last = &none};
-	uint64_t highest;
-	int err;
+	const struct ranges *ranges = &infer->ranges;
+	struct search search; /* not all of it is written: that would take longer than the rest */
 
 	search.kernel = *kernel_find(infer, launch->kernel);
 	if (!search.kernel)
 		return -ENOENT;
-	err = uses_begin(uses, infer->ranges.nr_ids);
-	if (err)
-		return err;
+	search.ranges = ranges;
+	search.uses = uses;
 	search.nr_launches = count(&search.kernel->nr_launches);
-	ranges_bounds(&infer->ranges, &search.lowest, &highest);
-	search.span = highest - search.lowest;
-	search.upper = (uint32_t)(search.lowest >> 32);
-	search.upper_span = (uint32_t)(highest >> 32) - search.upper;
+	search.lowest = ranges->lowest;
+	search.span = ranges->highest - ranges->lowest;
+	search.upper = (uint32_t)(ranges->lowest >> 32);
+	search.upper_span = (uint32_t)(ranges->highest >> 32) - search.upper;
+	search.marked = false;
+	search.nr = 0;
 	return search_launch(&search, launch);
 }
 
@@ -462,6 +537,14 @@ int infer_launch(struct infer *infer, const struct infer_launch *launch, struct 
 {
 	int err;
 
+	/* Processors do not read ahead over an atomic operation on the lock. */
+	__builtin_prefetch(kernel_slot(infer, launch->kernel));
+	__builtin_prefetch(&infer->ranges);
+	__builtin_prefetch(uses->use, 1);
+	uses->nr = 0;
+	uses->places_hash = 0;
+	uses->new_place = false;
+	uses->nr_rare = 0;
 	pthread_rwlock_rdlock(&infer->lock);
 	err = launch_locked(infer, launch, uses);
 	pthread_rwlock_unlock(&infer->lock);
@@ -492,12 +575,13 @@ bool infer_check(struct infer *infer)
 
 int infer_create(struct infer **infer)
 {
-	struct infer *new = calloc(1, sizeof(*new));
+	struct infer *new = aligned_alloc(_Alignof(struct infer), sizeof(*new));
 	pthread_rwlockattr_t attr;
 	int err = -ENOMEM;
 
 	if (!new)
 		return -ENOMEM;
+	memset(new, 0, sizeof(*new));
 	err = ranges_init(&new->ranges);
 	if (err)
 		goto err_memory;
@@ -528,7 +612,7 @@ void infer_destroy(struct infer *infer)
 		while (kernel) {
 			struct kernel *next = kernel->next;
 
-			kernel_free(kernel);
+			free(kernel);
 			kernel = next;
 		}
 	}

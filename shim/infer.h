@@ -82,7 +82,7 @@ struct infer_uses {
 	bool new_place;	  /* no earlier launch of the kernel had a pointer at one of the places */
 	uint32_t nr_rare; /* ranges */
 
-	uint32_t *mark; /* by id: the number of the last launch that named it */
+	uint32_t *mark; /* by id: the number of the last launch of many ranges that named it */
 	uint32_t nr_marks, number;
 };
 

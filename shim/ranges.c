@@ -11,6 +11,9 @@
 
 #define CAPACITY_MIN 64u
 #define TABLE_BITS_MIN 8u
+#define LINE_BYTES 64u /* of the processor's caches */
+
+_Static_assert(LINE_BYTES % sizeof(struct range_live) == 0, "entries fill lines of the cache");
 
 /* ------------------------------------------------------------------ the table of first bytes */
 
@@ -19,54 +22,59 @@ static uint32_t table_mask(const struct ranges *ranges)
 	return (UINT32_C(1) << ranges->table_bits) - 1;
 }
 
-/* Where the search for an address begins. */
-static uint32_t table_home(const struct ranges *ranges, uint64_t addr)
-{
-	return (uint32_t)(addr * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ranges->table_bits));
-}
-
 /* Where the range with this first byte is, or where it would be put. */
-static uint32_t table_find(const struct ranges *ranges, uint64_t addr)
+static struct range_live *table_find(const struct ranges *ranges, uint64_t addr)
 {
-	uint32_t at = table_home(ranges, addr), mask = table_mask(ranges);
+	uint32_t at = ranges_home(ranges, addr), mask = table_mask(ranges);
 
-	while (ranges->table[at] && ranges->range[ranges->table[at] - 1].addr != addr)
+	while (ranges->table[at].serial && ranges->table[at].addr != addr)
 		at = (at + 1) & mask;
-	return at;
+	return &ranges->table[at];
 }
 
 /* What follows moves up, so that no search ends at the gap before it finds what it looks for. */
 static void table_del(struct ranges *ranges, uint32_t gap)
 {
+	struct range_live *table = ranges->table;
 	uint32_t mask = table_mask(ranges);
 
-	for (uint32_t at = (gap + 1) & mask; ranges->table[at]; at = (at + 1) & mask) {
-		uint64_t addr = ranges->range[ranges->table[at] - 1].addr;
-
-		if (((at - table_home(ranges, addr)) & mask) < ((at - gap) & mask))
+	for (uint32_t at = (gap + 1) & mask; table[at].serial; at = (at + 1) & mask) {
+		if (((at - ranges_home(ranges, table[at].addr)) & mask) < ((at - gap) & mask))
 			continue;
-		ranges->table[gap] = ranges->table[at];
+		table[gap] = table[at];
 		gap = at;
 	}
-	ranges->table[gap] = 0;
+	table[gap].serial = 0;
+}
+
+/* Entries do not go across lines of the cache. */
+static struct range_live *table_alloc(uint32_t bits)
+{
+	const size_t bytes = sizeof(struct range_live) << bits;
+	struct range_live *table = aligned_alloc(LINE_BYTES, bytes);
+
+	if (table)
+		memset(table, 0, bytes);
+	return table;
 }
 
 /* At most half of the table is used. */
 static int table_make_room(struct ranges *ranges)
 {
-	uint32_t *old = ranges->table, nr_old = table_mask(ranges) + 1;
+	struct range_live *old = ranges->table;
+	uint32_t nr_old = table_mask(ranges) + 1;
 
 	if (2 * (ranges->nr + 1) <= nr_old)
 		return 0;
-	ranges->table = calloc(2 * (size_t)nr_old, sizeof(*ranges->table));
+	ranges->table = table_alloc(ranges->table_bits + 1);
 	if (!ranges->table) {
 		ranges->table = old;
 		return -ENOMEM;
 	}
 	ranges->table_bits++;
 	for (uint32_t i = 0; i < nr_old; i++)
-		if (old[i])
-			ranges->table[table_find(ranges, ranges->range[old[i] - 1].addr)] = old[i];
+		if (old[i].serial)
+			*table_find(ranges, old[i].addr) = old[i];
 	free(old);
 	return 0;
 }
@@ -117,15 +125,13 @@ static const struct range_live *range_before(const struct ranges *ranges, uint32
 		in = ranges->leaf[leaf - 1];
 		at = in->nr;
 	}
-	return at ? &ranges->range[in->id[at - 1]] : NULL;
+	return at ? table_find(ranges, in->addr[at - 1]) : NULL;
 }
 
-static void leaf_insert(struct range_leaf *leaf, uint32_t at, uint64_t addr, uint32_t id)
+static void leaf_insert(struct range_leaf *leaf, uint32_t at, uint64_t addr)
 {
 	memmove(leaf->addr + at + 1, leaf->addr + at, (leaf->nr - at) * sizeof(*leaf->addr));
-	memmove(leaf->id + at + 1, leaf->id + at, (leaf->nr - at) * sizeof(*leaf->id));
 	leaf->addr[at] = addr;
-	leaf->id[at] = id;
 	leaf->nr++;
 }
 
@@ -133,7 +139,6 @@ static void leaf_remove(struct range_leaf *leaf, uint32_t at)
 {
 	leaf->nr--;
 	memmove(leaf->addr + at, leaf->addr + at + 1, (leaf->nr - at) * sizeof(*leaf->addr));
-	memmove(leaf->id + at, leaf->id + at + 1, (leaf->nr - at) * sizeof(*leaf->id));
 }
 
 /* Append the ranges of a leaf, from one on, to another one. */
@@ -142,7 +147,6 @@ static void leaf_append(struct range_leaf *to, struct range_leaf *from, uint32_t
 	uint32_t nr = from->nr - first;
 
 	memcpy(to->addr + to->nr, from->addr + first, nr * sizeof(*to->addr));
-	memcpy(to->id + to->nr, from->id + first, nr * sizeof(*to->id));
 	to->nr += nr;
 	from->nr = first;
 }
@@ -221,13 +225,11 @@ int ranges_init(struct ranges *ranges)
 	memset(ranges, 0, sizeof(*ranges));
 	ranges->capacity = ranges->leaf_capacity = CAPACITY_MIN;
 	ranges->table_bits = TABLE_BITS_MIN;
-	ranges->range = malloc(CAPACITY_MIN * sizeof(*ranges->range));
 	ranges->spare = malloc(CAPACITY_MIN * sizeof(*ranges->spare));
-	ranges->table = calloc((size_t)1 << TABLE_BITS_MIN, sizeof(*ranges->table));
+	ranges->table = table_alloc(TABLE_BITS_MIN);
 	ranges->leaf = calloc(CAPACITY_MIN, sizeof(struct range_leaf *));
 	ranges->leaf_addr = calloc(CAPACITY_MIN, sizeof(*ranges->leaf_addr));
-	if (!ranges->range || !ranges->spare || !ranges->table || !ranges->leaf ||
-	    !ranges->leaf_addr)
+	if (!ranges->spare || !ranges->table || !ranges->leaf || !ranges->leaf_addr)
 		goto err_arrays;
 	ranges->leaf[0] = calloc(1, sizeof(struct range_leaf));
 	if (!ranges->leaf[0])
@@ -248,21 +250,15 @@ void ranges_fini(struct ranges *ranges)
 	free(ranges->leaf_addr);
 	free(ranges->table);
 	free(ranges->spare);
-	free(ranges->range);
 }
 
 static int ids_make_room(struct ranges *ranges)
 {
 	uint32_t capacity = 2 * ranges->capacity;
-	struct range_live *range;
 	uint32_t *spare;
 
 	if (ranges->nr_spare || ranges->nr_ids < ranges->capacity)
 		return 0;
-	range = realloc(ranges->range, capacity * sizeof(*range));
-	if (!range)
-		return -ENOMEM;
-	ranges->range = range;
 	spare = realloc(ranges->spare, capacity * sizeof(*spare));
 	if (!spare)
 		return -ENOMEM;
@@ -285,6 +281,16 @@ static bool overlaps(const struct ranges *ranges, uint32_t leaf, uint32_t at, ui
 	else if (leaf + 1 < ranges->nr_leaves)
 		next = ranges->leaf[leaf + 1]->addr[0];
 	return next - addr < bytes;
+}
+
+/* The lowest and the highest address, by the leaves. */
+static void find_bounds(struct ranges *ranges)
+{
+	const struct range_live *top = range_before(ranges, ranges->nr_leaves - 1,
+						    ranges->leaf[ranges->nr_leaves - 1]->nr);
+
+	ranges->lowest = top ? ranges->leaf[0]->addr[0] : 0;
+	ranges->highest = top ? top->addr + top->bytes - 1 : 0;
 }
 
 int ranges_add(struct ranges *ranges, uint64_t addr, uint64_t bytes,
@@ -314,57 +320,47 @@ int ranges_add(struct ranges *ranges, uint64_t addr, uint64_t bytes,
 		return err;
 
 	id = ranges->nr_spare ? ranges->spare[--ranges->nr_spare] : ranges->nr_ids++;
-	new = &ranges->range[id];
+	new = table_find(ranges, addr);
 	*new = (struct range_live){addr, bytes, ++ranges->nr_added, id};
-	leaf_insert(ranges->leaf[leaf], at, addr, id);
-	ranges->table[table_find(ranges, addr)] = id + 1;
+	leaf_insert(ranges->leaf[leaf], at, addr);
 	ranges->nr++;
+	find_bounds(ranges);
 	*range = new;
 	return 0;
 }
 
 int ranges_del(struct ranges *ranges, uint64_t addr, struct range_live *range)
 {
-	uint32_t slot = table_find(ranges, addr), id, leaf;
+	struct range_live *gone = table_find(ranges, addr);
+	uint32_t leaf;
 
-	if (!ranges->table[slot])
+	if (!gone->serial)
 		return -ENOENT;
-	id = ranges->table[slot] - 1;
 	if (range)
-		*range = ranges->range[id];
-	table_del(ranges, slot);
+		*range = *gone;
+	ranges->spare[ranges->nr_spare++] = gone->id;
+	table_del(ranges, (uint32_t)(gone - ranges->table));
 	leaf = leaf_of(ranges, addr);
 	leaf_remove(ranges->leaf[leaf], leaf_count(ranges->leaf[leaf], addr) - 1);
 	leaf_tidy(ranges, leaf);
-	ranges->range[id].serial = 0;
-	ranges->spare[ranges->nr_spare++] = id;
 	ranges->nr--;
+	find_bounds(ranges);
 	return 0;
 }
 
 const struct range_live *ranges_find(const struct ranges *ranges, uint64_t addr)
 {
-	uint32_t id = ranges->table[table_find(ranges, addr)], leaf;
-	const struct range_live *before;
+	const struct range_live *range = table_find(ranges, addr), *before;
+	uint32_t leaf;
 
-	if (id)
-		return &ranges->range[id - 1];
+	if (range->serial)
+		return range;
 	leaf = leaf_of(ranges, addr);
+	/* All of it at once, since a search in it waits at each step for what the step needs. */
+	for (uint32_t i = 0; i < RANGES_LEAF; i += LINE_BYTES / sizeof(addr))
+		__builtin_prefetch(&ranges->leaf[leaf]->addr[i]);
 	before = range_before(ranges, leaf, leaf_count(ranges->leaf[leaf], addr));
 	return before && addr - before->addr < before->bytes ? before : NULL;
-}
-
-void ranges_bounds(const struct ranges *ranges, uint64_t *lowest, uint64_t *highest)
-{
-	const struct range_leaf *last = ranges->leaf[ranges->nr_leaves - 1];
-	const struct range_live *top;
-
-	*lowest = *highest = 0;
-	if (!ranges->nr)
-		return;
-	top = &ranges->range[last->id[last->nr - 1]];
-	*lowest = ranges->leaf[0]->addr[0];
-	*highest = top->addr + top->bytes - 1;
 }
 
 /* ------------------------------------------------------------------ checking */
@@ -377,14 +373,11 @@ static bool leaf_is_right(const struct ranges *ranges, uint32_t index, uint64_t 
 	if (leaf->nr > RANGES_LEAF || (!leaf->nr && ranges->nr_leaves > 1))
 		return false;
 	for (uint32_t i = 0; i < leaf->nr; i++) {
-		const struct range_live *range = &ranges->range[leaf->id[i]];
+		const struct range_live *range = table_find(ranges, leaf->addr[i]);
 
-		if (leaf->id[i] >= ranges->nr_ids || range->id != leaf->id[i] || !range->serial ||
-		    range->addr != leaf->addr[i] || range->addr < *end ||
+		if (!range->serial || range->id >= ranges->nr_ids || range->addr < *end ||
 		    range->addr < ranges->leaf_addr[index] ||
-		    (index + 1 < ranges->nr_leaves &&
-		     range->addr >= ranges->leaf_addr[index + 1]) ||
-		    ranges->table[table_find(ranges, range->addr)] != range->id + 1)
+		    (index + 1 < ranges->nr_leaves && range->addr >= ranges->leaf_addr[index + 1]))
 			return false;
 		*end = range->addr + range->bytes;
 	}
@@ -402,7 +395,10 @@ bool ranges_check(const struct ranges *ranges)
 		nr += ranges->leaf[i]->nr;
 	}
 	for (uint32_t i = 0; i <= table_mask(ranges); i++)
-		nr_used += ranges->table[i] != 0;
-	return nr == ranges->nr && nr_used == nr && !ranges->leaf_addr[0] &&
-	       ranges->nr_ids == nr + ranges->nr_spare && ranges->nr_ids <= ranges->capacity;
+		nr_used += ranges->table[i].serial != 0;
+	if (nr && (ranges->lowest != ranges->leaf[0]->addr[0] || ranges->highest != end - 1))
+		return false;
+	return nr == ranges->nr && (nr || (!ranges->lowest && !ranges->highest)) && nr_used == nr &&
+	       !ranges->leaf_addr[0] && ranges->nr_ids == nr + ranges->nr_spare &&
+	       ranges->nr_ids <= ranges->capacity;
 }

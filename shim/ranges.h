@@ -10,9 +10,10 @@
  * count leaves gaps, and adds ranges one byte longer than they are.
  *
  * Two structures share the work, since neither is fast enough alone. Nearly all pointers that
- * programs pass are the first byte of a range: a hash table answers those. For all others, and to
- * refuse ranges that overlap, leaves of up to RANGES_LEAF ranges hold them in order, and one array
- * holds the leaves in order.
+ * programs pass are the first byte of a range: a hash table answers those, with one access to
+ * memory as a rule, since its entries are the ranges. For all others, and to refuse ranges that
+ * overlap, leaves of up to RANGES_LEAF first bytes hold them in order, and one array holds the
+ * leaves in order.
  */
 #ifndef WEIR_SHIM_RANGES_H
 #define WEIR_SHIM_RANGES_H
@@ -25,31 +26,31 @@
 struct range_live {
 	uint64_t addr, bytes;
 	uint64_t serial; /* number of the range in the order of addition, from 1; 0: not live */
-	uint32_t id;	 /* index in ranges.range; taken again after the range was deleted */
+	uint32_t id;	 /* below ranges.nr_ids; taken again after the range was deleted */
 };
 
 struct range_leaf {
 	uint32_t nr;
-	uint32_t id[RANGES_LEAF];
 	uint64_t addr[RANGES_LEAF]; /* the first byte of each, ascending */
 };
 
 /*
- * Guarded by the caller: ranges_find() and ranges_bounds() may run in several threads at once, the
- * others alone.
+ * Guarded by the caller: ranges_find() may run in several threads at once, the others alone.
  *
  * nr_ids = nr + nr_spare. leaf_addr[0] = 0, leaf_addr ascends, and a range is in the last leaf
  * whose leaf_addr is not above its address. A leaf is empty only if it is the only one.
  */
 struct ranges {
-	struct range_live *range; /* by id; nr_ids of them, room for capacity */
-	uint32_t *spare;	  /* the ids below nr_ids that are not live; as much room */
-	uint32_t nr, nr_ids, nr_spare, capacity;
-	uint64_t nr_added;
+	/* What a search reads stands first. Both 0: there is no range. */
+	uint64_t lowest, highest; /* addresses that a range holds */
 
-	/* The ids by the hash of the first byte, plus 1; 0: empty. Open addressing. */
-	uint32_t *table;
+	/* By the hash of the first byte; serial 0: empty. Open addressing. */
+	struct range_live *table;
 	uint32_t table_bits;
+
+	uint32_t nr, nr_ids, nr_spare, capacity;
+	uint32_t *spare; /* the ids below nr_ids that are not live; room for capacity */
+	uint64_t nr_added;
 
 	struct range_leaf **leaf;
 	uint64_t *leaf_addr;
@@ -84,8 +85,17 @@ int ranges_del(struct ranges *ranges, uint64_t addr, struct range_live *range);
 /* @return the range that holds the address, or NULL; valid until the next addition or deletion */
 const struct range_live *ranges_find(const struct ranges *ranges, uint64_t addr);
 
-/* The lowest and the highest address that a range holds; both 0 if there is none. */
-void ranges_bounds(const struct ranges *ranges, uint64_t *lowest, uint64_t *highest);
+/* Where the search of the table for an address begins. */
+static inline uint32_t ranges_home(const struct ranges *ranges, uint64_t addr)
+{
+	return (uint32_t)(addr * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ranges->table_bits));
+}
+
+/* The address will be looked for: its place in the table is fetched from memory meanwhile. */
+static inline void ranges_prefetch(const struct ranges *ranges, uint64_t addr)
+{
+	__builtin_prefetch(&ranges->table[ranges_home(ranges, addr)]);
+}
 
 /* Walk over all of it. @return whether what is said above of the structures holds */
 bool ranges_check(const struct ranges *ranges);
