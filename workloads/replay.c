@@ -172,11 +172,16 @@ static int count(const struct replay *r, bool begin)
 	return err ? fail(r, err, "watching the epochs that count") : 0;
 }
 
+/* Once the device has done what was queued: a program that does not wait for it, or does so by
+ * calls that are not recorded, is at its mark long before. */
 static int epoch_end(struct replay *r)
 {
 	const struct backend *b = r->m->backend;
 	uint32_t nr = r->nr_epochs++, warm_up = r->p->warm_up;
+	int err = r->m->ops->sync(r->m);
 
+	if (err)
+		return fail(r, err, "waiting for the end of an epoch");
 	r->in_epoch = false;
 	if (nr >= warm_up)
 		r->epoch_s[nr - warm_up] =

@@ -4,6 +4,7 @@
  * simulated machine without bytes. A bracket is one launch, of a kernel with the bracket's uses and
  * operations. What the program does between its calls it does again, as host time, and so are
  * advice, prefetches and changes of budgets, where the manager takes them, unless that is left out.
+ * An epoch ends once the device is idle.
  */
 #ifndef WEIR_REPLAY_H
 #define WEIR_REPLAY_H

@@ -176,6 +176,47 @@ static void test_replay_is_the_run(void **state)
 	trace_file_close(&file);
 }
 
+/* A program that waits for nothing is at its marks long before the device: its epochs are replayed
+ * as the device's. */
+static void test_replay_waits_for_epochs(void **state)
+{
+	struct manager *m = open_manager("weir", 4 * TENSOR);
+	struct replay_plan plan;
+	struct trace_file file;
+	struct replay_params params = {
+		.file = &file, .plan = &plan, .gpu_budget_bytes = 4 * TENSOR};
+	double epoch_s[EPOCHS], once_s;
+	char err[256] = "";
+	uint64_t begin_ns;
+	void *t[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(m->ops->alloc(m, TENSOR, "t", &t[i]), 0);
+	for (int i = 0; i < 2; i++) {
+		begin_ns = m->backend->ops->now_ns(m->backend); /* the second time: all is there */
+		launch(m, t[0], t[1]);
+		assert_int_equal(m->ops->sync(m), 0);
+	}
+	once_s = (double)(m->backend->ops->now_ns(m->backend) - begin_ns) * 1e-9;
+	for (uint32_t epoch = 0; epoch <= EPOCHS; epoch++) {
+		manager_mark_epoch(m, epoch, EPOCHS);
+		for (int i = 0; i < 10 && epoch < EPOCHS; i++)
+			launch(m, t[i % 2], t[!(i % 2)]);
+	}
+	for (int i = 0; i < 2; i++)
+		m->ops->free(m, t[i]);
+	close_manager(m);
+	assert_int_equal(trace_file_open(path, &file, err, sizeof(err)), 0);
+	assert_int_equal(replay_check(&file, &plan, err, sizeof(err)), 0);
+	assert_int_equal(plan.nr_epochs, EPOCHS);
+	assert_int_equal(unsetenv("WEIR_TRACE"), 0);
+	replay("native", &params, epoch_s);
+	for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
+		assert_true(epoch_s[epoch] > 9 * once_s);
+	trace_file_close(&file);
+}
+
 /* What a manager does that is asked by hand what the replay asks it. */
 static void test_replay_advises_managed_memory(void **state)
 {
@@ -579,6 +620,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_replay_is_the_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replay_waits_for_epochs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replay_knows_the_future, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replay_future_of_what_is_queued, setup,
 						teardown),
