@@ -2,7 +2,8 @@
 /*
  * `weir trace cut`: a part of a trace as a trace. It begins with what is there by then, as one that
  * was started in the middle of a program: budgets, streams, names, allocations, open brackets,
- * copies under way. Lives are numbered anew. Times of its kernels that came later are kept.
+ * copies under way. Lives are numbered anew. Times of its kernels that came later are kept. The
+ * mark that it ends at is its last event, so that what lies between its two marks is an epoch.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -360,6 +361,10 @@ static int cut(struct cutter *c, const struct trace_span *span)
 		cut_event(c, event);
 		end_ns = event->ns;
 	}
+	if (!err && (event = trace_next(&cursor))) { /* the mark of --to */
+		copy(c, event, event->ns);
+		end_ns = event->ns;
+	}
 	while (!err && (event = trace_next(&cursor))) {
 		const struct trace_time *time = (const void *)event;
 
@@ -400,7 +405,8 @@ static int print_help(void)
 {
 	puts("usage: weir trace cut FILE OUTPUT [--from MARK] [--to MARK]\n"
 	     "\n"
-	     "Write a part of a trace as a trace. OUTPUT is replaced if it is a trace.\n");
+	     "Write a part of a trace as a trace, which ends with the mark of --to. OUTPUT is\n"
+	     "replaced if it is a trace.\n");
 	options_help(stdout, cut_options, NR_OPTIONS);
 	return command_flushed(0);
 }

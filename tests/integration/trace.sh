@@ -90,8 +90,11 @@ trace show part.trace
 grep -c ' end ' out >got
 cmp want got || fail "a part has other brackets" out
 trace info part.trace
-has out '^marks +2$'
-trace cut gcn.trace one.trace --from 'epoch 3' --to pause
+has out '^marks +3$' '^recording +ended as it should$'
+trace show part.trace --from 'epoch 4'
+has out '^ *[0-9.]+ us mark +epoch 4$'
+[ "$(wc -l <out)" -eq 2 ] || fail "more behind the mark of --to than a stop" out
+trace cut gcn.trace one.trace --from end
 trace convert part.trace --timeline part.json --csv part.csv
 echo "ok - parts"
 
