@@ -16,6 +16,9 @@
 
 #include "tests/dropin/arrays.h"
 
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
@@ -23,8 +26,12 @@ CUresult cuStreamQuery(CUstream stream);
 CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuDevicePrimaryCtxReset_v2(int device);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 
-enum { ILLEGAL_ADDRESS = 700 };
+enum { ILLEGAL_ADDRESS = 700, RELAXED = 2 };
 
 /* ------------------------------------------------------------------ arrays of addresses */
 
@@ -226,6 +233,93 @@ static void stored_late(void)
 	show("sum", out, 1);
 }
 
+/* ------------------------------------------------------------------ two modes of operation */
+
+/* Kernels make a list with a node in each array, at its end, behind one in memory that is too large
+ * to be looked at: nobody sees an address. */
+static CUdeviceptr list_store(CUstream stream)
+{
+	const uint64_t at = BYTES - 16;
+	uint64_t one = 1, stride = 0;
+	CUdeviceptr first, node;
+
+	OK(cu.cuMemAlloc(&first, 2 * BYTES));
+	node = first;
+	for (unsigned n = 0; n <= ARRAYS; n++) {
+		CUdeviceptr next = n < ARRAYS ? array[n] + at : 0, word = node + sizeof(next);
+		uint64_t value = 1 + n * n;
+
+		LAUNCH("addresses", stream, &node, &next, &stride, &one);
+		LAUNCH("addresses", stream, &word, &value, &stride, &one);
+		node = next;
+	}
+	OK(cu.cuStreamSynchronize(stream));
+	return first;
+}
+
+/* Sum so many nodes of it, then use all arrays but for the nodes, in another order each time. Of
+ * one node the kernel uses what its launch names. */
+static void list_use(CUdeviceptr first, uint64_t nr, unsigned time, CUstream stream)
+{
+	static const unsigned steps[] = {1, 5, 7, 11, 13, 17, 19, 23}; /* 48 has no such factor */
+	uint64_t words = WORDS / 2, value = time;
+
+	LAUNCH("list_sum", stream, &out, &first, &nr);
+	OK(cu.cuStreamSynchronize(stream));
+	show("sum", out, 1);
+	for (unsigned n = 0; n < ARRAYS; n++)
+		LAUNCH("fill", stream, &array[(n * steps[time % 8] + time) % ARRAYS], &words,
+		       &value);
+}
+
+static void closed_mode(void)
+{
+	CUstream stream = stream_make();
+	CUdeviceptr first = list_store(stream);
+
+	for (unsigned time = 0; time < 12; time++)
+		list_use(first, 1, time, stream);
+	OK(cu.cuStreamSynchronize(stream));
+}
+
+/* A parameter says whether the kernel follows the addresses: after many launches it does. */
+static void both_modes(void)
+{
+	CUstream stream = stream_make();
+	CUdeviceptr first = list_store(stream);
+
+	for (unsigned time = 0; time < 12; time++)
+		list_use(first, 1, time, stream);
+	for (unsigned time = 12; time < 18; time++)
+		list_use(first, time % 2 ? 1 : 1 + ARRAYS, time, stream);
+	OK(cu.cuStreamSynchronize(stream));
+}
+
+/* A graph has it that follows them, and the rest of the work. */
+static void graph(void)
+{
+	CUstream stream = stream_make();
+	CUdeviceptr first = list_store(stream);
+	uint64_t nr = 1 + ARRAYS, words = WORDS / 4;
+	CUgraphExec exec;
+	CUgraph made;
+
+	OK(cuStreamBeginCapture_v2(stream, RELAXED));
+	LAUNCH("list_sum", stream, &out, &first, &nr);
+	for (unsigned n = 0; n < ARRAYS; n += 5)
+		LAUNCH("add", stream, &array[n], &array[n], &array[n + 1 < ARRAYS ? n + 1 : 0],
+		       &words);
+	OK(cuStreamEndCapture(stream, &made));
+	OK(cuGraphInstantiateWithFlags(&exec, made, 0));
+	for (unsigned time = 0; time < 6; time++) {
+		list_use(first, 1, time, stream);
+		OK(cuGraphLaunch(exec, stream));
+		OK(cu.cuStreamSynchronize(stream));
+		show("sum", out, 1);
+		show("added", array[5], 2);
+	}
+}
+
 /* ------------------------------------------------------------------ other ways to memory */
 
 /* A variable of the module holds the address. */
@@ -358,6 +452,9 @@ int main(int argc, char **argv)
 						   {"stored", stored},
 						   {"stored-large", stored_large},
 						   {"stored-late", stored_late},
+						   {"closed-mode", closed_mode},
+						   {"both-modes", both_modes},
+						   {"graph", graph},
 						   {"watched", watched},
 						   {"places", places},
 						   {"small", small},

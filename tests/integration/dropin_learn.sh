@@ -189,6 +189,21 @@ if timeout 30 "$WEIR" run --kernels wrong --gpu-budget 1MiB -- "$hidden" stored 
 fi
 has err '^weir: a kernel used an address that is not mapped.*/wrong does not hold any more: learn' \
 	'^weir: +launched last but 0: gather$' '^hidden: .*: 700$'
+# So with one that was learnt where a kernel followed no pointer, which it does later.
+ends 0 --learn one-mode --gpu-budget 1MiB -- "$hidden" closed-mode
+[ "$(kernels one-mode open)$(kernels one-mode closed)" = 'addresses addresses fill list_sum ' ] ||
+	fail "closed-mode: others are known" one-mode
+plain "$hidden" both-modes
+if timeout 30 "$WEIR" run --kernels one-mode --gpu-budget 1MiB -- "$hidden" both-modes >out 2>err; then
+	cmp -s plain out || fail "both-modes differs, and nothing says so" plain out err
+else
+	has err '^weir: a kernel used an address .*/one-mode does not hold any more: learn' \
+		'^weir: +launched last but 0: list_sum$'
+fi
+ends 0 --learn one-mode --gpu-budget 1MiB -- "$hidden" both-modes
+has one-mode '^open	.*	list_sum	'
+ends 0 --kernels one-mode --gpu-budget 1MiB -- "$hidden" both-modes
+right "--kernels with both modes learnt"
 echo "ok - a file that does not hold is named"
 
 # Kernels that wait for later ones are not waited for, once that is known.

@@ -71,6 +71,7 @@ if [ -n "${WEIR_TEST_LONG-}" ]; then
 	for part in 2 3; do
 		in_modes $((bytes / part)) always safe fast
 	done
+	in_modes $((bytes / 3)) oom safe fast
 	seeds=300
 	export FAKECUDA_DELAY_NS=30000
 	in_modes $((bytes / 3)) always safe fast

@@ -45,6 +45,27 @@ same()
 	has stats.json "\"mode\": \"$mode\""
 }
 
+# right_or_explained BUDGET WHEN PROGRAM ARGS...: in mode fast it prints what is in plain, or ends with a
+# fault, which names the kernels launched last; what came before that was right.
+right_or_explained()
+{
+	budget=$1
+	when=$2
+	shift 2
+	what="$* in mode fast with $budget, --when $when,"
+	timeout 60 "$WEIR" run --mode fast --when "$when" --gpu-budget "$budget" -- "$@" >out 2>err
+	rc=$?
+	if [ $rc = 0 ]; then
+		cmp -s plain out || fail "$what differs, and nothing says so" plain out err
+	else
+		[ $rc = 1 ] || fail "$what exits with $rc" out err
+		has err '^weir: a kernel used an address that is not mapped.*--mode safe$' \
+			'^weir: +launched last but 0: (gather|list_sum)$' '^hidden: .*: 700$'
+		lines=$(wc -l <out)
+		head -n "$lines" plain | cmp -s - out || fail "$what differs before the fault" plain out
+	fi
+}
+
 # refused PATTERN OPTIONS...: `weir run` ends with status 2 and one line.
 refused()
 {
