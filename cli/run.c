@@ -3,11 +3,13 @@
 #include "cli/run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -128,12 +130,21 @@ static int set_gpu(const char *text)
 	return setenv(SETTINGS_GPU, text, 1);
 }
 
-static int set_hold(const char *text)
+static bool is_mode(const struct option_value *value, const char *name)
 {
+	return value[MODE].text && !strcmp(value[MODE].text, name);
+}
+
+static int set_hold(const struct option_value *value)
+{
+	const char *text = value[HOLD].text;
 	uint64_t ms;
 
 	if (!text)
 		return unsetenv(SETTINGS_HOLD);
+	if (is_mode(value, settings_mode_name(SETTINGS_FIXED)))
+		return command_complain("run: --hold is for --mode safe and fast: in mode fixed "
+					"nothing moves, and no launch waits");
 	if (count_parse(text, &ms) || !ms || ms > 60000)
 		return command_complain("run: --hold %s: write milliseconds from 1 to 60000", text);
 	return set_number(ms * 1000000, SETTINGS_HOLD);
@@ -146,11 +157,6 @@ static int find_mode(const char *text, uint64_t *mode)
 		if (!strcmp(text, settings_mode_name(*mode)))
 			return 0;
 	return command_complain("run: --mode %s: write off, fixed, safe or fast", text);
-}
-
-static bool is_off(const struct option_value *value)
-{
-	return value[MODE].text && !strcmp(value[MODE].text, "off");
 }
 
 /* --learn and --kernels are modes of their own, the second of fast's kind. */
@@ -191,8 +197,8 @@ static int set_learn_launches(const struct option_value *value)
 
 static int set_when(const struct option_value *value)
 {
-	const char *text = value[WHEN].text, *mode = value[MODE].text;
-	const bool moves = !mode || strcmp(mode, settings_mode_name(SETTINGS_FIXED)) != 0;
+	const bool moves = !is_mode(value, settings_mode_name(SETTINGS_FIXED));
+	const char *text = value[WHEN].text;
 
 	if (!text && moves && !value[LEARN].text && !value[TRACE].text)
 		return setenv(SETTINGS_WHEN, "1", 1);
@@ -237,6 +243,14 @@ static int set_mark(const struct option_value *value)
 	return rc ? rc : set_number(every, SETTINGS_MARK_EVERY);
 }
 
+static int check_explain(const struct option_value *value)
+{
+	if (value[EXPLAIN].text && value[QUIET].text)
+		return command_complain("run: --explain says much, --quiet nothing: leave one of "
+					"the two out");
+	return 0;
+}
+
 static int set_flag(const struct option_value *value, const char *variable)
 {
 	return value->text ? setenv(variable, "1", 1) : unsetenv(variable);
@@ -255,6 +269,43 @@ static int set_file(const char *text, const char *variable)
 		return command_complain("run: the working folder: %s", strerror(errno));
 	(void)snprintf(path, sizeof(path), "%s/%s", here, text);
 	return setenv(variable, path, 1);
+}
+
+/* Find out whether a file can be written, before the program takes its time. It is not made. */
+static int check_file(const char *option, const char *name)
+{
+	char folder[PATH_MAX];
+	struct stat status;
+	const char *slash = name ? strrchr(name, '/') : NULL;
+	bool is_there;
+	int err = 0;
+
+	if (!name)
+		return 0;
+	(void)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - name) : 1,
+		       slash ? name : ".");
+	is_there = !stat(name, &status);
+	if (is_there && S_ISDIR(status.st_mode))
+		err = EISDIR;
+	else if (!is_there && errno != ENOENT)
+		err = errno;
+	else if (faccessat(AT_FDCWD, is_there ? name : folder, W_OK, AT_EACCESS))
+		err = errno;
+	return err ? command_complain("run: --%s %s: %s", option, name, strerror(err)) : 0;
+}
+
+/* Each file has one purpose, and those that are written at the end can be. */
+static int check_files(const struct option_value *value)
+{
+	static const int file[] = {STATS, TRACE, LEARN, KERNELS};
+
+	for (int a = 0; a < 4; a++)
+		for (int b = 0; b < a; b++)
+			if (value[file[a]].text && value[file[b]].text &&
+			    !strcmp(value[file[a]].text, value[file[b]].text))
+				return command_complain("run: --%s and --%s are one file: name two",
+							table[file[b]].name, table[file[a]].name);
+	return check_file("stats", value[STATS].text) || check_file("trace", value[TRACE].text);
 }
 
 /* Put a text before what a variable has. */
@@ -299,11 +350,11 @@ static int set_environment(const struct option_value *value, const struct run_fi
 	if (set_size(&value[GPU_BUDGET], "gpu-budget", SETTINGS_GPU_BUDGET) ||
 	    set_size(&value[HOST_BUDGET], "host-budget", SETTINGS_HOST_BUDGET) ||
 	    set_size(&value[BLOCK], "block", SETTINGS_BLOCK) || set_gpu(value[GPU].text) ||
-	    set_mode(value) || set_when(value) || set_hold(value[HOLD].text) ||
-	    set_learn_launches(value) || set_file(kernels, SETTINGS_KERNELS) ||
+	    set_mode(value) || set_when(value) || set_hold(value) || set_learn_launches(value) ||
+	    check_files(value) || set_file(kernels, SETTINGS_KERNELS) ||
 	    set_file(value[STATS].text, SETTINGS_STATS) ||
 	    set_file(value[TRACE].text, SETTINGS_TRACE) || set_mark(value) ||
-	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
+	    check_explain(value) || set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
 	    set_flag(&value[QUIET], SETTINGS_QUIET) || set_files(files))
 		return COMMAND_EXIT_BAD;
 	/* PyTorch, unless the user says otherwise: an allocation for each tensor instead of
@@ -357,7 +408,7 @@ int run_main(int argc, char **argv)
 	if (nr + 1 >= argc)
 		return command_complain("run: a program is missing: weir run [options] -- PROGRAM "
 					"[ARGUMENTS]");
-	if (is_off(value))
+	if (is_mode(value, "off"))
 		rc = check_off(value) || run_find_file(argv[nr + 1], path);
 	else
 		rc = run_find_program(argv[nr + 1], path) || run_prepare(&files) ||

@@ -28,6 +28,27 @@
 
 /* ------------------------------------------------------------------ the driver */
 
+/*
+ * What is in LD_PRELOAD and has functions of the driver's name would never be called: weir's
+ * library comes before it, and calls the driver. One that is named as the driver is counts as that.
+ */
+static int check_preloaded(void *library)
+{
+	static const char *const functions[] = {"cuInit", "cuMemAlloc_v2", "cuLaunchKernel",
+						"cuGetProcAddress_v2"};
+	Dl_info info;
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		void *first = dlsym(RTLD_DEFAULT, functions[i]);
+
+		if (first && first != dlsym(library, functions[i]) && dladdr(first, &info))
+			return command_complain("run: %s is in LD_PRELOAD and has the driver's %s, "
+						"too, which would not be called: leave it out",
+						info.dli_fname, functions[i]);
+	}
+	return 0;
+}
+
 /* Where the driver is that the dynamic linker finds; it is not started. */
 static int find_driver(char *path)
 {
@@ -44,6 +65,8 @@ static int find_driver(char *path)
 	if (dlsym(library, STUB_MARK))
 		return command_complain("run: this runs under weir run already: one of them is "
 					"enough");
+	if (check_preloaded(library))
+		return COMMAND_EXIT_BAD;
 	found = dlsym(library, "cuDriverGetVersion");
 	memcpy(&version_get, &found, sizeof(version_get));
 	if (!found || version_get(&version) || version < CUDA_DRIVER_MIN)

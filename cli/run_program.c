@@ -138,6 +138,23 @@ int run_find_file(const char *command, char *path)
 	return 0;
 }
 
+/* Say why a program, or the interpreter of a script, cannot be started. */
+static int complain_of(const char *path, const char *at, bool is_script)
+{
+	struct stat status;
+	const char *why;
+
+	if (stat(at, &status))
+		why = strerror(errno);
+	else
+		why = S_ISREG(status.st_mode) ? strerror(EACCES) : "it is no file";
+	if (is_script)
+		return command_complain("run: the script %s cannot be started: its interpreter %s: "
+					"%s",
+					path, at, why);
+	return command_complain("run: %s is no program that can be started: %s", at, why);
+}
+
 int run_find_program(const char *command, char *path)
 {
 	char at[PATH_MAX];
@@ -150,8 +167,7 @@ int run_find_program(const char *command, char *path)
 		const char *next;
 
 		if (!is_program(at))
-			return command_complain("run: %s is no program that can be started: %s", at,
-						strerror(errno ? errno : EACCES));
+			return complain_of(path, at, depth > 0);
 		if (check_rights(at) || read_head(at, &head))
 			return COMMAND_EXIT_BAD;
 		if (!memcmp(head.byte, ELFMAG, SELFMAG))

@@ -173,7 +173,7 @@ static cu_result open_on(struct bracket *bracket, cu_stream stream, struct brack
 	if (err) {
 		bracket->stream = NULL;
 		brackets_note_missed();
-		return moves ? streams_result(err, stream) : CU_SUCCESS;
+		return moves ? summary_note_unready(streams_result(err, stream)) : CU_SUCCESS;
 	}
 	atomic_fetch_add(&brackets.nr, 1);
 	atomic_fetch_add(&brackets.nr_uses, uses->nr);

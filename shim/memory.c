@@ -62,6 +62,7 @@ static struct {
 	struct memory_account account;
 	atomic_bool shares; /* small allocations do, though they were not to */
 	char error[512];    /* the last message of an error */
+	char warning[512];  /* and of a warning: the machine gives less memory than was asked for */
 } memory = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.draining = PTHREAD_MUTEX_INITIALIZER,
@@ -78,6 +79,8 @@ static void take_message(void *arg, enum weir_log_level level, const char *messa
 	if (level == WEIR_LOG_ERROR) {
 		/* Cut, and whole but for the end; two threads' errors may mix. */
 		(void)strncpy(memory.error, message, sizeof(memory.error) - 1);
+	} else if (level == WEIR_LOG_WARNING) {
+		(void)strncpy(memory.warning, message, sizeof(memory.warning) - 1);
 	}
 	if (settings_get()->explain && level <= WEIR_LOG_INFO)
 		summary_say("%s", message);
@@ -218,6 +221,11 @@ bool memory_manages(void)
 		pthread_mutex_unlock(&memory.starting);
 	}
 	return atomic_load(&memory.device) == device;
+}
+
+const char *memory_warning(void)
+{
+	return memory.warning;
 }
 
 int memory_device(void)

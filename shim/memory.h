@@ -46,6 +46,9 @@ bool memory_stream_ends(cu_stream stream);
 /* The primary context of a device is about to be reset: all its memory goes. */
 void memory_reset(cu_device device);
 
+/* The last warning: what of a memory could not be had, though a budget has room. "": none. */
+const char *memory_warning(void);
+
 /* What knows the live allocations and the kernels, and the space; NULL: there is none yet. */
 struct infer *memory_infer(void);
 struct weir_space *memory_space(void);

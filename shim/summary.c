@@ -23,21 +23,36 @@
 
 static struct {
 	pid_t pid; /* of the process that began; a child that fork() made says nothing */
-	atomic_bool spilled, refused, fault;
+	atomic_bool spilled, refused, unready, fault;
 	_Atomic(uint64_t) nr_passed, lost_bytes;
 } summary;
 
-void summary_say(const char *format, ...)
+__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
 {
 	char line[1000];
+
+	(void)vsnprintf(line, sizeof(line), format, args);
+	(void)dprintf(STDERR_FILENO, "weir: %s\n", line);
+}
+
+void summary_say(const char *format, ...)
+{
 	va_list args;
 
-	if (settings_get()->quiet)
-		return;
 	va_start(args, format);
-	(void)vsnprintf(line, sizeof(line), format, args);
+	if (!settings_get()->quiet)
+		say(format, args);
 	va_end(args);
-	(void)dprintf(STDERR_FILENO, "weir: %s\n", line);
+}
+
+/* The same of an error of weir's own, which --quiet does not keep back. */
+__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
 }
 
 struct summary_text summary_bytes(uint64_t bytes)
@@ -81,11 +96,24 @@ void summary_note_taken(void)
 
 void summary_note_refused(uint64_t bytes)
 {
+	const char *why = memory_warning();
+
 	if (!atomic_exchange(&summary.refused, true))
 		summary_say("%s asked for, and both budgets are full: the program is told that "
 			    "there is no memory; --gpu-budget and --host-budget say how much there "
-			    "is",
-			    summary_bytes(bytes).text);
+			    "is%s%s",
+			    summary_bytes(bytes).text, *why ? "; " : "", why);
+}
+
+cu_result summary_note_unready(cu_result result)
+{
+	const char *why = memory_warning();
+
+	if (result == CU_OUT_OF_MEMORY && !atomic_exchange(&summary.unready, true))
+		summary_say("what a launch, copy or fill uses has no room: the program is told "
+			    "that there is no memory%s%s",
+			    *why ? "; " : "", why);
+	return result;
 }
 
 void summary_note_switched(uint64_t bytes)
@@ -201,7 +229,7 @@ static void write_json(const char *path, const struct memory_account *a,
 		err |= fclose(file);
 	}
 	if (!file || err)
-		summary_say("--stats: %s: %s", path, strerror(errno));
+		complain("--stats: %s: %s", path, strerror(errno));
 }
 
 /* What the trace has, which ends here. */
@@ -214,7 +242,7 @@ static void say_trace(const struct brackets_account *b, const struct launches_ac
 	if (space)
 		weir_space_trace_mark(space, "end");
 	if (space && weir_space_trace(space, NULL))
-		summary_say("--trace: %s: its last events may be missing", settings_get()->trace);
+		complain("--trace: %s: its last events may be missing", settings_get()->trace);
 	summary_say("%s: %" PRIu64
 		    " launches, copies and fills, which name %.1f ranges each; %" PRIu64
 		    " name none or were not recorded; %.0f ns each to find them",

@@ -25,6 +25,10 @@ void summary_begin(void);
 void summary_note_taken(void);
 void summary_note_refused(uint64_t bytes);
 
+/* What an operation ends with that was not queued, which is returned: that there is no memory for
+ * what it uses is said once. */
+cu_result summary_note_unready(cu_result result);
+
 /* An allocation of so many bytes has no room in the GPU's budget, and memory begins to move. */
 void summary_note_switched(uint64_t bytes);
 

@@ -249,19 +249,72 @@ static void per_thread(void)
 	show("sync", cu.cuCtxSynchronize());
 }
 
+static void wait_for(pid_t pid)
+{
+	int status = -1;
+
+	show("waited", pid > 0 && waitpid(pid, &status, 0) == pid);
+	show("status", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+}
+
 /* A child that ends as programs do. */
 static void child(void)
 {
 	CUdeviceptr addr;
-	int status = -1;
 	pid_t pid;
 
 	show("alloc", cu.cuMemAlloc(&addr, 4096));
 	pid = fork();
 	if (!pid)
 		exit(7);
-	show("waited", pid > 0 && waitpid(pid, &status, 0) == pid);
-	show("status", WEXITSTATUS(status));
+	wait_for(pid);
+}
+
+/* ------------------------------------------------------------------ children */
+
+/* Everything that a program does first, in a process that may have no right to it. */
+static void begin_anew(void)
+{
+	CUdeviceptr addr = 0;
+	CUcontext own = NULL;
+
+	show("init", cu.cuInit(0));
+	show("context", cu.cuDevicePrimaryCtxRetain(&own, 0));
+	show("alloc", cu.cuMemAlloc(&addr, 4096));
+	show("set", cu.cuMemsetD32Async(addr, 9, 1024, NULL));
+	show("sync", cu.cuCtxSynchronize());
+	show("free", cu.cuMemFree(addr));
+}
+
+/* A child uses the GPU as if it had begun to, which the driver refuses; its parent goes on. */
+static void child_uses(void)
+{
+	CUdeviceptr addr;
+	pid_t pid;
+
+	show("alloc", cu.cuMemAlloc(&addr, 20 << 20));
+	show("set", cu.cuMemsetD32Async(addr, 7, 5 << 20, NULL));
+	show("sync", cu.cuCtxSynchronize());
+	pid = fork();
+	if (!pid) {
+		show("set", cu.cuMemsetD32Async(addr, 8, 5 << 20, NULL));
+		show("free", cu.cuMemFree(addr));
+		begin_anew();
+		exit(7);
+	}
+	wait_for(pid);
+	show("set", cu.cuMemsetD32Async(addr, 9, 5 << 20, NULL));
+	begin_anew();
+	show("free", cu.cuMemFree(addr));
+}
+
+/* Two processes use it, of which none had begun to when the first made the second. */
+static void child_first(void)
+{
+	const pid_t pid = fork();
+
+	if (pid)
+		wait_for(pid);
 }
 
 /* The first allocation of all is from the default pool. */
@@ -321,12 +374,16 @@ int main(int argc, char **argv)
 		     {"kept", kept},
 		     {"per-thread", per_thread},
 		     {"child", child},
+		     {"child-uses", child_uses},
+		     {"child-first", begin_anew},
 		     {"pool", pool},
 		     {"refused", refused},
 		     {"frees", frees}};
 
 	if (argc != 2 || api_open(&cu, REACH_LINKED))
 		return 1;
+	if (!strcmp(argv[1], "child-first"))
+		child_first();
 	show("init", cu.cuInit(0));
 	show("context", cu.cuDevicePrimaryCtxRetain(&context, 0));
 	show("current", cu.cuCtxSetCurrent(context));

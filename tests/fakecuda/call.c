@@ -159,7 +159,7 @@ void fakecuda_reset(const struct fakecuda_config *config)
 	counters_clear();
 	fake.gate_closed = false;
 	fake.delay_ns = 0;
-	fake.initialised = false;
+	fake.initialised = fake.forked = false;
 	fake.configured = false;
 	fake.generation++;
 	fake.asked = config ? *config : (struct fakecuda_config){0};
@@ -290,10 +290,11 @@ cu_result call_enter(enum call call)
 		captures_spoil();
 		result = CU_CAPTURE_UNSUPPORTED;
 	}
-	if (result || fake.initialised)
+	if (result || (fake.initialised && !fake.forked))
 		return result;
-	if (call == CALL_init || call == CALL_driver_version || call == CALL_error_name ||
-	    call == CALL_error_string || call == CALL_proc || call == CALL_proc_v2)
+	if ((call == CALL_init && !fake.forked) || call == CALL_driver_version ||
+	    call == CALL_error_name || call == CALL_error_string || call == CALL_proc ||
+	    call == CALL_proc_v2)
 		return CU_SUCCESS;
 	return CU_NOT_INITIALIZED;
 }

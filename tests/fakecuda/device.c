@@ -60,8 +60,32 @@ cu_result fake_error_string(cu_result error, const char **text)
 	return call_leave(result ? result : CU_INVALID_VALUE);
 }
 
+/* As with the real driver: what a child has of its parent's GPU is of no use to it. */
+static void fork_begins(void)
+{
+	pthread_mutex_lock(&fake.lock);
+}
+
+static void fork_ends(void)
+{
+	pthread_mutex_unlock(&fake.lock);
+}
+
+static void fork_made_us(void)
+{
+	fake.forked = fake.initialised;
+	pthread_mutex_unlock(&fake.lock);
+}
+
+static void look_for_forks(void)
+{
+	(void)pthread_atfork(fork_begins, fork_ends, fork_made_us);
+}
+
 static cu_result init(unsigned int flags)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
 	cu_result result;
 
 	if (flags)
@@ -70,6 +94,7 @@ static cu_result init(unsigned int flags)
 		return CU_SUCCESS;
 	if (fake.config.devices <= 0)
 		return CU_NO_DEVICE;
+	(void)pthread_once(&once, look_for_forks);
 	result = memories_init();
 	fake.initialised = !result;
 	return result;

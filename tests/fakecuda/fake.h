@@ -427,6 +427,7 @@ extern struct fake {
 	pthread_mutex_t lock;
 	pthread_cond_t finished; /* an operation is done, or a stream has ended */
 	bool configured, initialised, resetting;
+	bool forked; /* fork() made the process of one that was initialised: no call works */
 	unsigned generation; /* of the whole driver; a reset begins another */
 	struct fakecuda_config asked, config;
 

@@ -109,7 +109,7 @@ echo "ok - what launches name is recorded, and replayed"
 # What programs rarely do: the same results as without weir, no race that it would not have, and,
 # with a trace, the same again.
 for name in sizes destroy other-context same-context kept \
-	per-thread child pool refused frees; do
+	per-thread child child-uses pool refused frees; do
 	FAKECUDA_DEVICES=2 timeout 20 "$cases" $name >plain || fail "case $name fails" plain
 	for trace in "" "--trace cases.trace"; do
 		rm -f report
@@ -126,10 +126,38 @@ done
 has kept.json '"allocations_reused": 3,'
 echo "ok - what programs rarely do"
 
+# Where memory moves, too: a process that fork() made of one that uses the GPU can do nothing, one made
+# before can do all.
+for name in child-uses child-first; do
+	timeout 20 "$cases" $name >plain || fail "case $name fails" plain
+	for mode in fixed "safe --when oom" "safe --when always" "fast --when oom" \
+		"fast --when always"; do
+		rm -f report
+		# shellcheck disable=SC2086 # words
+		FAKECUDA_REPORT="$dir/report" timeout 30 "$WEIR" run --mode $mode --gpu-budget 16MiB \
+			--host-budget 44MiB --stats case.json -- "$cases" $name >out 2>err ||
+			fail "case $name exits with $? in mode $mode" out err
+		cmp -s plain out || fail "case $name differs in mode $mode" plain out err
+		has report ' races 0 unmaps 0 .* problem none$'
+		has case.json '"lost_bytes": 0,'
+	done
+done
+echo "ok - children"
+
 # Out of memory is the program's to deal with.
 under 1 --mode fixed --gpu-budget 1MiB --host-budget 1MiB -- "$program" --arrays 30 --bytes 262144
 has err '^weir: .* asked for, and both budgets are full'
 echo "ok - full budgets are out of memory"
+
+# The same where the host lets no memory be pinned, or less than its budget: that is said.
+FAKECUDA_HOST_BYTES=4096 refused '^weir: GPU 0 cannot be managed: .* no host memory be pinned: ' \
+	--gpu-budget 1MiB -- "$programs/hidden" list
+for mode in fixed safe fast; do
+	FAKECUDA_HOST_BYTES=1048576 under 1 --mode $mode --gpu-budget 1MiB -- "$programs/hidden" list
+	has err ': the program is told that there is no memory.*; host: cannot create a chunk beyond'
+	[ "$(grep -c 'there is no memory' err)" = 1 ] || fail "that is said more than once" err
+done
+echo "ok - host memory that cannot be pinned"
 
 # A child of the program, and helpers, are left alone; arguments and status are the program's own.
 # shellcheck disable=SC2016 # the shell that is run expands it
@@ -161,16 +189,68 @@ refused 'is for --trace' --mark kernel -- "$program"
 refused "write a part of a kernel's name" --trace t --mark :3 -- "$program"
 refused 'has an empty value' --stats '' -- "$program"
 refused 'under weir run already' -- "$WEIR" run -- "$program"
-refused '^weir: --gpu-budget is 8\.00 GB, and GPU 0 has 67\.1 MB' --gpu-budget 8GB -- "$program"
+refused '^weir: --gpu-budget is 8\.00 GB, and GPU 0 has 67\.1 MB' --gpu-budget 8GB \
+	--stats left.json --trace left.trace -- "$program"
+refused 'a budget of .* is beyond memory .host.' --host-budget 999TB -- "$program"
+refused 'the budget of gpu0 is below two blocks' --gpu-budget 1 -- "$program"
+refused 'it has to be a multiple of 65\.5 kB' --block 1KiB -- "$program"
+for left in left.json left.trace; do
+	[ ! -e $left ] || fail "what is refused leaves a file" $left
+done
 echo 'int main(void) { return 0; }' >static.c
 if "${CC:?is the compiler}" -static static.c -o static 2>/dev/null; then
 	refused 'is linked statically' -- ./static
 fi
+# Programs that do not heed LD_PRELOAD; who is not root has to find some.
+cp /bin/true rights
+if chown 1:1 rights 2>/dev/null && chmod 4755 rights; then
+	refused 'runs with more rights than its user has' -- ./rights
+	chmod 2755 rights
+	refused 'runs with more rights than its user has' -- ./rights
+	printf '#!%s/rights\n' "$dir" >script
+	chmod +x script
+	refused '/rights runs with more rights than its user has' -- ./script
+fi
+rights=$(find /bin/ /usr/bin/ -perm -4001 ! -user "$(id -u)" 2>/dev/null | head -n 1)
+[ -z "$rights" ] || refused 'runs with more rights than its user has' -- "$rights"
+# A library of the driver's functions that would not be called any more; one that is named as the
+# driver counts as the driver.
+echo 'int cuMemAlloc_v2(void) { return 2; }' >other.c
+"$CC" -shared -fPIC -o libother.so other.c || fail "a library cannot be made"
+LD_PRELOAD="$dir/libother.so" \
+	refused '/libother\.so is in LD_PRELOAD and has the driver.s cuMemAlloc_v2, too' -- "$program"
+mkdir other
+cp "$FAKECUDA_DRIVER/libcuda.so.1" other
+LD_PRELOAD="$dir/other/libcuda.so.1" under 0 --mode fixed --gpu-budget 1MiB -- "$program" --arrays 30
+has err '^weir: the GPU.s 1\.0 MB are full'
 echo text >text
 chmod +x text
 refused 'neither a program nor a script' -- ./text
 chmod -x text
-refused 'is no program that can be started' -- ./text
+refused '/text is no program that can be started: Permission denied$' -- ./text
+refused '/nothing is no program that can be started: No such file' -- ./nothing
+refused '/other is no program that can be started: it is no file$' -- ./other
+: >empty
+chmod +x empty
+refused 'neither a program nor a script' -- ./empty
+for interpreter in /nowhere "$dir/other" "$dir/text"; do
+	echo "#!$interpreter" >script
+	refused "the script ./script cannot be started: its interpreter $interpreter: " -- ./script
+done
+for option in --stats --trace; do
+	refused "$option nowhere/file: No such file or directory$" $option nowhere/file -- "$program"
+	refused "$option other: Is a directory$" $option other -- "$program"
+	refused "$option text/file: Not a directory$" $option text/file -- "$program"
+done
+[ ! -e nowhere ] || fail "what is refused leaves something"
+under 0 --quiet --stats /dev/full -- "$program"
+has err '^weir: --stats: /dev/full: No space left on device$'
+refused 'stats and --trace are one file' --stats one --trace one -- "$program"
+refused 'stats and --learn are one file' --stats one --learn one -- "$program"
+[ ! -e one ] || fail "what is refused leaves a file" one
+refused '--explain says much, --quiet nothing' --quiet --explain -- "$program"
+refused '--hold is for --mode safe and fast' --mode fixed --hold 5 -- "$program"
+refused '--gpu-budget is given twice' --gpu-budget 1GB --gpu-budget 2GB -- "$program"
 LD_LIBRARY_PATH='' refused 'no NVIDIA driver' -- "$program"
 mkdir public
 chmod 777 public
