@@ -103,20 +103,31 @@ void captures_context_ends(cu_context context)
 	forget(&(struct capture){.context = context});
 }
 
-cu_result captures_sync(void)
+bool captures_wait_begin(bool unless_unknown)
 {
-	cu_result result;
 	bool is_quiet;
 
 	pthread_mutex_lock(&captures.lock);
-	is_quiet = !captures.nr && !captures.nr_beginning && !captures.unknown;
+	is_quiet = !captures.nr && !captures.nr_beginning && !(captures.unknown && unless_unknown);
 	captures.nr_syncing += is_quiet;
 	pthread_mutex_unlock(&captures.lock);
-	if (!is_quiet)
-		return CU_CAPTURE_UNSUPPORTED;
-	result = real.cuCtxSynchronize();
+	return is_quiet;
+}
+
+void captures_wait_end(void)
+{
 	pthread_mutex_lock(&captures.lock);
 	captures.nr_syncing--;
 	pthread_mutex_unlock(&captures.lock);
+}
+
+cu_result captures_sync(void)
+{
+	cu_result result;
+
+	if (!captures_wait_begin(true))
+		return CU_CAPTURE_UNSUPPORTED;
+	result = real.cuCtxSynchronize();
+	captures_wait_end();
 	return result;
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program calls to capture streams, and to destroy contexts: looked at with --when oom
- * alone. */
+/* What the program calls to capture streams, and to destroy contexts. */
 #include "shim/captures.h"
 #include "shim/hooks.h"
-#include "shim/settings.h"
 #include "shim/when.h"
-
-static bool is_looked_at(void)
-{
-	return settings_get()->late && hook_enter();
-}
 
 /* A hook of a call that begins a capture: its parameters, the same as arguments, and the stream. */
 #define BEGIN(symbol, parameters, arguments, stream)          \
@@ -17,7 +10,7 @@ static bool is_looked_at(void)
 	{                                                     \
 		cu_result result;                             \
                                                               \
-		if (!is_looked_at())                          \
+		if (!hook_enter())                            \
 			return real.symbol arguments;         \
 		captures_begin();                             \
 		result = real.symbol arguments;               \
@@ -40,7 +33,7 @@ BEGIN_BOTH(cuStreamBeginCaptureToGraph, CAPTURE_TO,
 
 static cu_result ended(cu_stream stream, cu_result result)
 {
-	if (is_looked_at()) {
+	if (hook_enter()) {
 		captures_ended(stream);
 		hook_leave();
 	}
@@ -59,7 +52,7 @@ cu_result hook_cuStreamEndCapture_ptsz CAPTURE_END
 
 static void context_ends(cu_context context)
 {
-	if (context && is_looked_at()) {
+	if (context && hook_enter()) {
 		when_context_ends(context);
 		captures_context_ends(context);
 		hook_leave();

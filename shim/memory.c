@@ -57,6 +57,7 @@ static struct {
 	uint32_t gpu, gpu_memory, host_memory; /* as the machine numbers them */
 	struct infer *infer;		       /* knows the live allocations */
 	struct bins bins;
+	struct bins later; /* what was freed while streams were captured, see free_later() */
 	struct streams streams;
 	struct memory_use use;
 	struct memory_account account;
@@ -547,6 +548,53 @@ static int alloc_beyond(uint64_t bytes, struct weir_stream *stream, void **at)
 	return weir_alloc(memory.space, bytes, stream, at);
 }
 
+/* Keep a range that is freed for who may wait; lock held. */
+static void put_later(const struct kept *kept)
+{
+	if (!bins_put(&memory.later, kept))
+		summary_note_lost(kept->bytes);
+}
+
+/* Wait for all work that was queued, and give back what was freed before that while streams were
+ * captured. Work that is queued meanwhile may use what is freed meanwhile. */
+static cu_result sync_and_give_back(void)
+{
+	cu_result result;
+	struct kept kept;
+	struct bins due;
+
+	pthread_mutex_lock(&memory.lock);
+	due = memory.later;
+	memory.later = (struct bins){0};
+	pthread_mutex_unlock(&memory.lock);
+	result = streams_sync(memory_device());
+	while (bins_drain(&due, NULL, true, 0, &kept)) {
+		if (!result && weir_free(memory.space, (void *)(uintptr_t)kept.addr, NULL))
+			summary_note_lost(kept.bytes);
+		if (!result)
+			continue;
+		pthread_mutex_lock(&memory.lock);
+		put_later(&kept);
+		pthread_mutex_unlock(&memory.lock);
+	}
+	bins_fini(&due);
+	return result;
+}
+
+/* The same where memory is short, if there is any and no stream is captured any more. */
+static void give_back_later(void)
+{
+	bool any;
+
+	pthread_mutex_lock(&memory.lock);
+	any = memory.later.bytes > 0;
+	pthread_mutex_unlock(&memory.lock);
+	if (!any || !captures_wait_begin(true))
+		return;
+	(void)sync_and_give_back();
+	captures_wait_end();
+}
+
 static int take_range(uint64_t bytes, struct weir_stream *stream, void **at)
 {
 	int err;
@@ -561,6 +609,7 @@ static int take_range(uint64_t bytes, struct weir_stream *stream, void **at)
 	if (err != -ENOMEM)
 		return err;
 	memory_trim(0);
+	give_back_later();
 	return weir_alloc(memory.space, bytes, stream, at);
 }
 
@@ -621,13 +670,49 @@ cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
 
 /* ------------------------------------------------------------------ freeing */
 
+/* Streams are captured, which a wait would spoil: the allocation is no more, and its memory goes
+ * back at the next free that may wait, or when memory is short. */
+static cu_result free_later(cu_ptr addr)
+{
+	struct kept kept = {.addr = addr};
+	uint64_t bytes;
+
+	pthread_mutex_lock(&memory.lock);
+	bytes = end_life(addr);
+	kept.bytes = rounded(bytes);
+	if (bytes)
+		put_later(&kept);
+	pthread_mutex_unlock(&memory.lock);
+	return bytes ? CU_SUCCESS : CU_INVALID_VALUE;
+}
+
+/* Wait for the work that may use what is freed. *later: nobody did. Of a context of the program's
+ * own nobody would know later when its work is done. */
+static cu_result wait_to_free(bool *later)
+{
+	cu_context current = NULL;
+	cu_result result;
+
+	*later = false;
+	if (!captures_wait_begin(false)) {
+		*later = !real.cuCtxGetCurrent(&current) && current == memory.streams.primary;
+		return *later ? CU_SUCCESS : streams_sync(memory_device());
+	}
+	result = sync_and_give_back();
+	captures_wait_end();
+	return result;
+}
+
 cu_result memory_free(cu_ptr addr)
 {
-	cu_result result = summary_note_result(streams_sync(memory_device()));
+	bool later;
+	cu_result result = summary_note_result(wait_to_free(&later));
 	uint64_t bytes;
 
 	if (result)
 		return result;
+	if (later)
+		return free_later(addr);
 	pthread_mutex_lock(&memory.lock);
 	bytes = end_life(addr);
 	pthread_mutex_unlock(&memory.lock);
@@ -699,6 +784,7 @@ void memory_reset(cu_device device)
 	memory.space = NULL;
 	streams_fini(&memory.streams);
 	bins_fini(&memory.bins);
+	bins_fini(&memory.later);
 	infer_destroy(memory.infer);
 	evidence_forget_all();
 	weir_machine_close(memory.machine);

@@ -14,6 +14,7 @@
 #include "tests/dropin/api.h"
 
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUgraph_st *CUgraph;
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height,
 			    unsigned int element);
@@ -23,6 +24,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *addr, size_t bytes, CUmemoryPool p
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 
 enum { NON_BLOCKING = 1 };
 
@@ -270,6 +273,63 @@ static void child(void)
 	wait_for(pid);
 }
 
+/* ------------------------------------------------------------------ captures */
+
+enum { RELAXED = 2, THREAD_LOCAL = 1, AT_ONCE = 8, ONE_BYTES = 4 << 20 };
+
+static void *free_all(void *addr)
+{
+	show("current", cu.cuCtxSetCurrent(context));
+	for (int i = 0; i < AT_ONCE; i++)
+		show("free", cu.cuMemFree(((CUdeviceptr *)addr)[i]));
+	show("twice", cu.cuMemFree(*(CUdeviceptr *)addr));
+	return NULL;
+}
+
+static void allocate_all(CUdeviceptr *addr, CUstream stream)
+{
+	for (int i = 0; i < AT_ONCE; i++) {
+		show("alloc", cu.cuMemAlloc(&addr[i], ONE_BYTES));
+		show("set", cu.cuMemsetD32Async(addr[i], 5, ONE_BYTES / 4, stream));
+	}
+}
+
+/* Another thread frees what is in use while this one captures a stream. The driver has no objection
+ * where the capture is the thread's own, or relaxed. Whoever keeps the memory has none soon. */
+static void free_beside(int mode)
+{
+	CUstream stream = stream_make(), works = stream_make();
+	CUfunction fill = kernel("fill");
+	CUdeviceptr addr[AT_ONCE], other;
+	uint64_t nr = 1000, value = 3;
+	CUgraph graph = NULL;
+	pthread_t thread;
+
+	show("alloc", cu.cuMemAlloc(&other, 4096));
+	for (int time = 0; time < 6; time++) {
+		allocate_all(addr, works);
+		show("begin", cuStreamBeginCapture_v2(stream, mode));
+		show("captured", launch(fill, stream, (void *[]){&other, &nr, &value}));
+		if (pthread_create(&thread, NULL, free_all, addr))
+			exit(1);
+		(void)pthread_join(thread, NULL);
+		show("end", cuStreamEndCapture(stream, &graph));
+		show("is", graph != NULL);
+		show("sync", cu.cuStreamSynchronize(works));
+	}
+	show("free", cu.cuMemFree(other));
+}
+
+static void free_relaxed(void)
+{
+	free_beside(RELAXED);
+}
+
+static void free_local(void)
+{
+	free_beside(THREAD_LOCAL);
+}
+
 /* ------------------------------------------------------------------ children */
 
 /* Everything that a program does first, in a process that may have no right to it. */
@@ -376,6 +436,8 @@ int main(int argc, char **argv)
 		     {"child", child},
 		     {"child-uses", child_uses},
 		     {"child-first", begin_anew},
+		     {"free-relaxed", free_relaxed},
+		     {"free-local", free_local},
 		     {"pool", pool},
 		     {"refused", refused},
 		     {"frees", frees}};

@@ -109,7 +109,7 @@ echo "ok - what launches name is recorded, and replayed"
 # What programs rarely do: the same results as without weir, no race that it would not have, and,
 # with a trace, the same again.
 for name in sizes destroy other-context same-context kept \
-	per-thread child child-uses pool refused frees; do
+	per-thread child child-uses pool refused frees free-relaxed free-local; do
 	FAKECUDA_DEVICES=2 timeout 20 "$cases" $name >plain || fail "case $name fails" plain
 	for trace in "" "--trace cases.trace"; do
 		rm -f report
@@ -127,8 +127,8 @@ has kept.json '"allocations_reused": 3,'
 echo "ok - what programs rarely do"
 
 # Where memory moves, too: a process that fork() made of one that uses the GPU can do nothing, one made
-# before can do all.
-for name in child-uses child-first; do
+# before can do all; a capture is not spoiled by another thread's cuMemFree(), and the memory comes back.
+for name in child-uses child-first free-relaxed free-local; do
 	timeout 20 "$cases" $name >plain || fail "case $name fails" plain
 	for mode in fixed "safe --when oom" "safe --when always" "fast --when oom" \
 		"fast --when always"; do
@@ -142,7 +142,7 @@ for name in child-uses child-first; do
 		has case.json '"lost_bytes": 0,'
 	done
 done
-echo "ok - children"
+echo "ok - children, and captures beside cuMemFree"
 
 # Out of memory is the program's to deal with.
 under 1 --mode fixed --gpu-budget 1MiB --host-budget 1MiB -- "$program" --arrays 30 --bytes 262144

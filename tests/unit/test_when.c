@@ -352,6 +352,32 @@ static void captured_gone(void)
 	UNTIL(is_moving());
 }
 
+/* What is freed meanwhile nobody waits for, though it is in use; and it is given back later: by a
+ * free that may wait. */
+static void captured_freed(void)
+{
+	struct weir_space_stats stats;
+	uint64_t used;
+
+	weir_space_query(memory_space(), &stats);
+	used = stats.live_bytes;
+	OK(fakecuda_gate(other, true));
+	OK(hook_cuStreamBeginCapture_v2(queue, RELAXED));
+	for (uint32_t n = 0; n < 4; n++) {
+		fill(n, 76, other);
+		OK(hook_cuMemFree_v2(array[n]));
+		CHECK(hook_cuMemFree_v2(array[n]) == CU_INVALID_VALUE);
+	}
+	fill(4, 77, queue);
+	CHECK(end_capture());
+	weir_space_query(memory_space(), &stats);
+	CHECK(stats.live_bytes == used);
+	OK(fakecuda_gate(other, false));
+	OK(hook_cuMemFree_v2(array[5]));
+	weir_space_query(memory_space(), &stats);
+	CHECK(stats.live_bytes == used - 5 * BYTES);
+}
+
 static cu_context gone;
 static cu_result (*driver_push)(cu_context context);
 
@@ -529,6 +555,7 @@ static const struct {
 	     {"captured", captured},
 	     {"captured later", captured_later},
 	     {"captured gone", captured_gone},
+	     {"captured freed", captured_freed},
 	     {"contexts", contexts},
 	     {"reset", reset},
 	     {"reset before", reset_before},
