@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program calls to allocate and free; see memory.h for what becomes of it. */
+#include <pthread.h>
+
 #include "shim/captures.h"
 #include "shim/hooks.h"
 #include "shim/memory.h"
@@ -15,10 +17,13 @@ enum { RESERVED_CURRENT = 5, RESERVED_HIGH = 6, USED_CURRENT = 7, USED_HIGH = 8 
 
 cu_result hook_cuInit(unsigned int flags)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	cu_result result = real.cuInit(flags);
 
-	if (result == CU_SUCCESS)
+	if (result == CU_SUCCESS) {
 		hooks_start();
+		(void)pthread_once(&once, memory_check_gpu);
+	}
 	return result;
 }
 

@@ -224,6 +224,17 @@ bool memory_manages(void)
 	return atomic_load(&memory.device) == device;
 }
 
+void memory_check_gpu(void)
+{
+	const int asked = settings_get()->gpu;
+	size_t bytes;
+
+	if (asked >= 0 && real.cuDeviceTotalMem_v2 && real.cuDeviceTotalMem_v2(&bytes, asked))
+		summary_say("the driver has no GPU %d (--gpu): all memory of this program is the "
+			    "driver's, and without weir",
+			    asked);
+}
+
 const char *memory_warning(void)
 {
 	return memory.warning;

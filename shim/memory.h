@@ -18,6 +18,9 @@ struct weir_stream;
  * managed one where `weir run` named none, and its space. */
 bool memory_manages(void);
 
+/* The driver has started: say if it has no GPU of the number that `weir run` named. */
+void memory_check_gpu(void);
+
 /* Whether allocations of a size share blocks, which never move. */
 bool memory_stays(uint64_t bytes);
 

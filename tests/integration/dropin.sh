@@ -266,6 +266,7 @@ echo "ok - what cannot be is refused"
 # The driver is the program's where weir cannot manage: another GPU, contexts of its own.
 under 0 --mode fixed --gpu 3 --stats none.json -- "$program"
 [ ! -e none.json ] || fail "a program without memory of weir's has statistics" none.json
+grep -q 'the driver has no GPU 3 (--gpu)' err || fail "it is not said that there is no such GPU" err
 echo "ok - other GPUs are the driver's"
 
 # What it is started with is made once, and made again if it is not what it should be.
