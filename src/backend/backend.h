@@ -612,6 +612,7 @@ struct backend {
 	struct weir_machine_desc desc;
 	enum weir_data data;
 	const struct digest_key *digest_key; /* of its digests; NULL: it takes none */
+	bool checks;			     /* access_begin looks at the uses */
 };
 
 /* Registration: fill the optional entries that a table leaves out with their stubs. */

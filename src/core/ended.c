@@ -80,9 +80,13 @@ bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_brack
 {
 	bracket_seq_t seq = ++space->last_seq;
 	struct ended_bracket *ended = &space->ended[seq % space->max_ended];
-	struct use_list spare = ended->uses;
+	/* The list of the bracket that was retired last: thousands of ranges are 100 kB, which the
+	 * caches still have, and would not have of the whole ring. */
+	struct use_list *last = &space->ended[space->done_seq % space->max_ended].uses;
+	struct use_list spare = *last;
 
 	assert(seq - space->done_seq <= space->max_ended);
+	*last = ended->uses;
 	*ended = *bracket;
 	ended->uses = *uses;
 	ended->slot->last_seq = seq;

@@ -150,20 +150,20 @@ static int resolve_all(struct weir_space *space, place_t own, struct use_list *o
 /* Behind the uses that are declared: all ranges, which launches may touch where they are. */
 static void resolve_rest(struct weir_space *space, struct use_list *out)
 {
+	const struct space_use any = {
+		.kind = WEIR_WRITE, .atomic = true, .stays = true, .hidden = true};
+
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
+		struct space_use *use;
 
 		if (range->pooled || range->free_pending || range->kind)
 			continue;
-		out->use[out->nr++] = (struct space_use){
-			.range = range,
-			.nr = range->nr_blocks,
-			.kind = WEIR_WRITE,
-			.atomic = true,
-			.stays = true,
-			.hidden = true,
-			.bytes = range->bytes,
-		};
+		use = &out->use[out->nr++];
+		*use = any;
+		use->range = range;
+		use->nr = range->nr_blocks;
+		use->bytes = range->bytes;
 	}
 }
 
@@ -502,7 +502,7 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	/* What no launch may run with: all of them are trapped. */
 	if (space->shared && space->shared_ops->contradicts(space, slot))
 		return b->ops->access_begin(b, stream_id(slot->stream), space, asked->uses, 0);
-	if (!slot->uses.all && slot->uses.nr == nr_uses)
+	if (!b->checks || (!slot->uses.all && slot->uses.nr == nr_uses))
 		return b->ops->access_begin(b, stream_id(slot->stream), space, asked->uses,
 					    nr_uses);
 	all = calloc(slot->uses.nr + 1u, sizeof(*all));

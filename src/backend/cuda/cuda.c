@@ -307,6 +307,7 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	backend_observe_complete(&cuda->observe);
 	cuda->base.observe = &cuda->observe;
 	cuda->base.data = WEIR_DATA_REAL;
+	cuda->base.checks = cuda->debug;
 	cuda->base.digest_key = &cuda->digest_key;
 	cuda->start_ns = clock_now_ns();
 	cuda->process = getpid();

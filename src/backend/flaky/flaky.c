@@ -432,6 +432,7 @@ int flaky_create(struct backend *inner, struct backend **out)
 	f->base.observe = &flaky_observe_ops;
 	f->base.desc = inner->desc;
 	f->base.data = inner->data;
+	f->base.checks = inner->checks;
 	f->base.digest_key = inner->digest_key;
 	f->inner = inner;
 	atomic_init(&f->nr_calls, 0);

@@ -442,6 +442,7 @@ int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct
 	sim->base.observe = &sim->observe;
 	sim->base.desc = *desc;
 	sim->base.data = data;
+	sim->base.checks = true;
 	sim->wake_ns = SIM_NEVER;
 	list_init(&sim->packets);
 	digest_key_seed(&sim->digest_key, 1);

@@ -734,6 +734,7 @@ int watch_create(struct backend *inner, struct backend **out)
 	w->base.observe = &watch_observe_ops;
 	w->base.desc = inner->desc;
 	w->base.data = inner->data;
+	w->base.checks = inner->checks;
 	w->base.digest_key = inner->digest_key;
 	w->inner = inner;
 	w->nr_names = 1;
