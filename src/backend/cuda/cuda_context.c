@@ -86,21 +86,6 @@ void cuda_leave(struct cuda *cuda)
 	cuda_unrelax(cuda);
 }
 
-int cuda_calls_begin(struct backend *b, stream_id_t id)
-{
-	struct cuda *cuda = cuda_of(b);
-	uint32_t device;
-	cu_stream stream;
-	int err = cuda_stream_get(cuda, id, &stream, &device);
-
-	return err ? err : cuda_enter(cuda, device);
-}
-
-void cuda_calls_end(struct backend *b)
-{
-	cuda_leave(cuda_of(b));
-}
-
 int cuda_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 {
 	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};

@@ -37,6 +37,21 @@ int cuda_stream_get(struct cuda *cuda, stream_id_t id, cu_stream *out, uint32_t 
 	return stream ? 0 : -EINVAL;
 }
 
+int cuda_calls_begin(struct backend *b, stream_id_t id)
+{
+	struct cuda *cuda = cuda_of(b);
+	uint32_t device;
+	cu_stream stream;
+	int err = cuda_stream_get(cuda, id, &stream, &device);
+
+	return err ? err : cuda_enter(cuda, device);
+}
+
+void cuda_calls_end(struct backend *b)
+{
+	cuda_leave(cuda_of(b));
+}
+
 void *cuda_stream_native(struct backend *b, stream_id_t id)
 {
 	cu_stream stream;
