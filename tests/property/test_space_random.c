@@ -86,7 +86,9 @@ static void test_space_random_sequences(void **state)
 	assert_true(stats->nr_overwrites_saved > (kind == TEST_GPU ? 0 : nr / 40));
 	for (int d = 0; d < BACKEND_DIRECTION_NR; d++) {
 		assert_true(total->bytes[d][WEIR_CAUSE_DEMAND] > nr * KIB(1));
-		assert_true(total->bytes[d][WEIR_CAUSE_PREFETCH] > nr * 256);
+		/* Where time is real and other programs run, many a plan is late. */
+		assert_true(total->bytes[d][WEIR_CAUSE_PREFETCH] >
+			    nr * (kind == TEST_SIMULATED ? 256u : 64u));
 		assert_true(total->bytes[d][WEIR_CAUSE_INPLACE] > nr * KIB(1));
 	}
 	assert_true(total->bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] > nr * KIB(1));
