@@ -20,8 +20,6 @@
 /* More of cuda.h than weir itself calls: results, streams, what a look-up is given. */
 enum { CU_INVALID_CONTEXT = 201, CU_INVALID_HANDLE = 400, CU_NOT_FOUND = 500 };
 enum { CU_PROC_PER_THREAD = 2 }; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
-#define CU_STREAM_LEGACY ((cu_stream)(uintptr_t)1)
-#define CU_STREAM_PER_THREAD ((cu_stream)(uintptr_t)2)
 
 typedef struct CUmemPoolHandle_st *cu_pool;
 typedef struct CUlib_st *cu_library;

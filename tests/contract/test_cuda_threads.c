@@ -2,7 +2,7 @@
 /*
  * The CUDA backend's own threads, on the driver without a GPU: that none takes the program's
  * signals, that a progress function is gone when its space is, and what they say when the process
- * ends; and two threads of the program that change a budget.
+ * ends; the default streams of threads; and two threads of the program that change a budget.
  *
  * Labels: threads
  * Links: cuda-fake backend-cases
@@ -170,6 +170,65 @@ static void test_driver_gone_at_exit(void **state)
 	weir_log_set(NULL, NULL);
 }
 
+/* ------------------------------------------------------------------ default streams of threads */
+
+struct other_thread {
+	struct backend *b;
+	stream_id_t stream;
+	bool waits; /* for its fence, instead of asking */
+	fence_t fence;
+};
+
+static void *other_thread_run(void *arg)
+{
+	struct other_thread *t = arg;
+
+	assert_int_equal(t->b->ops->fence_record(t->b, t->stream, &t->fence), 0);
+	if (t->waits)
+		assert_int_equal(t->b->ops->fence_wait(t->b, t->fence), 0);
+	for (int i = 0; i < 10; i++) {
+		(void)t->b->ops->fence_done(t->b, t->fence);
+		t->b->ops->host_spend(t->b, 1000000);
+	}
+	return NULL;
+}
+
+/* They have one name. What another thread's has done says nothing of this one's: who waits for its
+ * fence waits for its work. */
+static void test_default_streams_of_threads(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct other_thread other = {.b = b};
+	fence_t fence, behind;
+	pthread_t thread;
+
+	alarm(20);
+	assert_int_equal(b->ops->stream_adopt(b, 0, CU_STREAM_PER_THREAD, &other.stream), 0);
+	for (int i = 0; i < 2; i++) {
+		/* One that is done, and one that is not. */
+		assert_int_equal(b->ops->fence_record(b, other.stream, &fence), 0);
+		fakecuda_gate(fakecuda_stream(0), true);
+		assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+		assert_int_equal(b->ops->stream_wait(b, other.stream, fence), 0);
+		assert_int_equal(b->ops->fence_record(b, other.stream, &fence), 0);
+		other.waits = i > 0;
+		assert_int_equal(pthread_create(&thread, NULL, other_thread_run, &other), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(b->ops->fence_done(b, fence), 0);
+		assert_int_equal(b->ops->stream_wait(b, c->in, fence), 0);
+		assert_int_equal(b->ops->fence_record(b, c->in, &behind), 0);
+		b->ops->host_spend(b, 5000000);
+		assert_int_equal(b->ops->fence_done(b, behind), 0);
+		fakecuda_gate(fakecuda_stream(0), false);
+		assert_int_equal(b->ops->fence_wait(b, behind), 0);
+		assert_int_equal(b->ops->fence_done(b, fence), 1);
+		assert_int_equal(b->ops->fence_done(b, other.fence), 1);
+	}
+	b->ops->stream_destroy(b, other.stream);
+	alarm(0);
+}
+
 /* ------------------------------------------------------------------ budgets */
 
 struct setter {
@@ -243,6 +302,7 @@ int main(void)
 		CASE(test_pinner_takes_no_signals),
 		CASE(test_progress_removed_from_a_busy_thread),
 		CASE(test_driver_gone_at_exit),
+		CASE(test_default_streams_of_threads),
 		cmocka_unit_test(test_budgets_one_after_the_other),
 	};
 

@@ -36,10 +36,6 @@ struct cu_launch_config {
 enum { CU_PROC_DEFAULT = 0, CU_PROC_LEGACY = 1, CU_PROC_PER_THREAD = 2 };
 enum { CU_PROC_FOUND = 0, CU_PROC_NOT_FOUND = 1, CU_PROC_TOO_OLD = 2 };
 
-/* Streams without a handle: the context's stream 0, and the calling thread's own. */
-#define CU_STREAM_LEGACY ((cu_stream)0x1)
-#define CU_STREAM_PER_THREAD ((cu_stream)0x2)
-
 /* What the list of extra launch options consists of. */
 #define CU_LAUNCH_END ((void *)0x00)
 #define CU_LAUNCH_BUFFER ((void *)0x01)

@@ -116,6 +116,7 @@ struct cuda_waiter {
 struct cuda_stream {
 	cu_stream stream; /* NULL: destroyed */
 	bool adopted;	  /* it is the program's, which destroys it */
+	bool threads;	  /* it is another one in each thread, whose fences are in no order */
 	stream_id_t id;
 	uint32_t device;
 	uint64_t first; /* fences up to it are of earlier streams */
@@ -449,7 +450,8 @@ int cuda_refusal(int err);
  * Notice which of a stream's fences are reached: up to `known`, where somebody has waited, those of
  * which the driver says so, and all when the context is lost, since what was queued is over then;
  * that error is the stream's, and kept until it is asked for. Any other error is no answer, and
- * leaves the ring as it is. Lock held.
+ * leaves the ring as it is. Of what is a stream of each thread one that is reached says nothing of
+ * those before it: none is reached before these are. Lock held.
  * @return 0, or that there was no answer. *any is set when any but marks are reached.
  */
 int cuda_stream_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t known, bool *any);

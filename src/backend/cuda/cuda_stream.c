@@ -2,7 +2,8 @@
 /*
  * Streams, in slots, and what of them is reached. A fence is an event, until it is known to be
  * reached: then its time is kept and the event used again. Events of a stream are reached in order,
- * so that one number says which are.
+ * so that one number says which are; those of the default streams of threads, which have one name,
+ * count as reached in the order in which they were recorded.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -158,6 +159,7 @@ static int slot_take(struct cuda *cuda, cu_stream queue, bool adopted, uint32_t 
 		return err;
 	slot->stream = queue;
 	slot->adopted = adopted;
+	slot->threads = queue == CU_STREAM_PER_THREAD;
 	slot->device = device;
 	slot->id += CUDA_MAX_STREAMS;
 	slot->first = slot->told = slot->last;
@@ -283,7 +285,8 @@ static int answer_note(struct cuda *cuda, struct cuda_stream *stream, cu_result 
 static uint64_t find_reached(struct cuda *cuda, const struct cuda_stream *stream, uint64_t known,
 			     cu_result *result)
 {
-	uint64_t reached = MAX(known, stream->done), not_reached = stream->last + 1;
+	uint64_t reached = stream->threads ? stream->done : MAX(known, stream->done);
+	uint64_t not_reached = stream->last + 1;
 
 	*result = CU_SUCCESS;
 	for (uint64_t ask = reached + 1; reached + 1 < not_reached;) {
@@ -297,8 +300,12 @@ static uint64_t find_reached(struct cuda *cuda, const struct cuda_stream *stream
 			not_reached = ask;
 		if (said != CU_SUCCESS)
 			*result = said;
-		ask = was_oldest && said == CU_SUCCESS ? stream->last
-						       : reached + (not_reached - reached) / 2;
+		if (stream->threads)
+			ask = reached + 1;
+		else
+			ask = was_oldest && said == CU_SUCCESS
+				      ? stream->last
+				      : reached + (not_reached - reached) / 2;
 	}
 	return reached;
 }

@@ -69,6 +69,9 @@ enum { CU_ACCESS_NONE = 0, CU_ACCESS_READ = 1, CU_ACCESS_READWRITE = 3 };
 enum { CU_ALLOCATION_PINNED = 1 };
 enum { CU_GRANULARITY_MINIMUM = 0, CU_GRANULARITY_RECOMMENDED = 1 };
 enum { CU_STREAM_NON_BLOCKING = 1 };
+/* Default streams: the context's, and the one of the thread that makes the call. */
+#define CU_STREAM_LEGACY ((cu_stream)0x1)
+#define CU_STREAM_PER_THREAD ((cu_stream)0x2)
 enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2 };
 enum { CU_HOST_PORTABLE = 1, CU_HOST_DEVICEMAP = 2 };
 enum { CU_ATTACH_GLOBAL = 1 };
