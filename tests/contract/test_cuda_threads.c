@@ -144,6 +144,27 @@ static void test_progress_removed_from_a_busy_thread(void **state)
 	alarm(0);
 }
 
+/* What a thread of the program has waited for is told, too: it may be the end of a bracket. */
+static void test_progress_after_waits(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct busy told = {.b = b};
+	fence_t fence;
+
+	assert_int_equal(b->ops->set_progress(b, nothing, &told), 0);
+	for (int i = 0; i < 50; i++) {
+		atomic_store(&told.nr, 0);
+		assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+		assert_int_equal(b->ops->fence_wait(b, fence), 0);
+		for (int n = 0; n < 5000 && !atomic_load(&told.nr); n++)
+			b->ops->host_spend(b, 1000000);
+		assert_true(atomic_load(&told.nr) > 0);
+		b->ops->host_spend(b, 200000);
+	}
+	assert_int_equal(b->ops->set_progress(b, NULL, &told), 0);
+}
+
 /* ------------------------------------------------------------------ the end */
 
 /* At exit() the driver goes before the threads do. That is no lost context. */
@@ -301,6 +322,7 @@ int main(void)
 		CASE(test_migrator_takes_no_signals),
 		CASE(test_pinner_takes_no_signals),
 		CASE(test_progress_removed_from_a_busy_thread),
+		CASE(test_progress_after_waits),
 		CASE(test_driver_gone_at_exit),
 		CASE(test_default_streams_of_threads),
 		cmocka_unit_test(test_budgets_one_after_the_other),

@@ -189,7 +189,6 @@ int cuda_fence_wait(struct backend *b, fence_t fence)
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_stream *stream;
 	int err = -EINVAL, asked;
-	bool any = false;
 
 	pthread_mutex_lock(&cuda->lock);
 	if (!fence_exists(cuda, fence))
@@ -197,7 +196,9 @@ int cuda_fence_wait(struct backend *b, fence_t fence)
 	stream = fence_stream(cuda, fence);
 	err = stream ? cuda_refusal(event_wait(cuda, stream, fence)) : 0;
 	if (stream) {
-		asked = cuda_stream_retire(cuda, stream, err ? 0 : fence & SEQ_MASK, &any);
+		/* Who waits may be the program, and what is reached be of interest to a space. */
+		asked = cuda_stream_retire(cuda, stream, err ? 0 : fence & SEQ_MASK,
+					   &cuda->noticed);
 		err = err ? err : asked;
 	}
 	/* Reached: what counts is how the work went, not how the wait did. */
