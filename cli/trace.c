@@ -14,6 +14,7 @@ const char *const trace_pattern_names[] = {"stream", "random"};
 const char *const trace_advice_names[] = {"default", "prefer-memory", "read-mostly", "accessed-by"};
 const char *const trace_cause_names[] = {"demand",    "prefetch", "eviction",
 					 "writeback", "in-place", "before"};
+const char *const trace_compared_names[] = {"first", "unchanged", "changed"};
 
 const char *trace_printable(const char *text, char out[TRACE_TEXT_MAX + 1])
 {

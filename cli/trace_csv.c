@@ -117,6 +117,7 @@ static void fill_move(const struct trace_file *file, const struct trace_event *e
 	const struct trace_move *move = e;
 	const struct trace_moved *moved = e;
 	const struct trace_place *place = e;
+	const struct trace_compared *compared = e;
 
 	if (event->kind == TRACE_MOVE) {
 		row->life = move->life;
@@ -131,6 +132,11 @@ static void fill_move(const struct trace_file *file, const struct trace_event *e
 		row->nr = place->nr;
 		row->from = trace_place_name(file, place->from);
 		row->to = trace_place_name(file, place->to);
+	} else if (event->kind == TRACE_COMPARED) {
+		row->life = compared->life;
+		row->block = compared->block;
+		row->nr = 1;
+		row->name = trace_compared_names[compared->result];
 	} else if (event->kind == TRACE_MOVED || event->kind == TRACE_UNDONE) {
 		row->nr = moved->nr;
 		row->from = trace_place_name(file, moved->from);

@@ -2,8 +2,9 @@
 /*
  * `weir trace cut`: a part of a trace as a trace. It begins with what is there by then, as one that
  * was started in the middle of a program: budgets, streams, names, allocations, open brackets,
- * copies under way. Lives are numbered anew. Times of its kernels that came later are kept. The
- * mark that it ends at is its last event, so that what lies between its two marks is an epoch.
+ * copies under way. Lives are numbered anew. Times of its kernels that came later are kept, and the
+ * next comparison of each block, which tells of uses in the part. The mark that it ends at is the
+ * last of its other events, so that what lies between its two marks is an epoch.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,6 +37,7 @@ struct cutter {
 	uint64_t ns;	  /* of what is written for the beginning */
 	uint64_t *number; /* by life: in the new trace; 0: not there */
 	bool *alive;	  /* by life */
+	bool **compared;  /* by life, by block: it was compared behind the part; NULL: none was */
 	uint64_t last_life;
 	uint64_t first_bracket, last_bracket; /* that end in the part; 0: none yet */
 
@@ -304,6 +306,7 @@ static void cut_event(struct cutter *c, const struct trace_event *event)
 	case TRACE_ADVISE:
 	case TRACE_MOVE:
 	case TRACE_PLACE:
+	case TRACE_COMPARED:
 		copy_renumbered(c, event, event->ns);
 		break;
 	case TRACE_END:
@@ -320,6 +323,36 @@ static void cut_event(struct cutter *c, const struct trace_event *event)
 	default:
 		copy(c, event, event->ns);
 	}
+}
+
+/* A block's first comparison behind the part says what became of it since the last one in it. */
+static int cut_compared(struct cutter *c, const struct trace_compared *e, uint64_t ns)
+{
+	bool **compared = &c->compared[e->life];
+
+	if (!c->number[e->life])
+		return 0;
+	if (!*compared)
+		*compared = calloc(c->file->life[e->life].nr_blocks, sizeof(**compared));
+	if (!*compared)
+		return -ENOMEM;
+	if (!(*compared)[e->block])
+		copy_renumbered(c, &e->event, ns);
+	(*compared)[e->block] = true;
+	return 0;
+}
+
+/* What comes behind the part and tells of it. */
+static int cut_later(struct cutter *c, const struct trace_event *event, uint64_t ns)
+{
+	const struct trace_time *time = (const void *)event;
+
+	if (event->kind == TRACE_COMPARED)
+		return cut_compared(c, (const void *)event, ns);
+	if (event->kind == TRACE_TIME && c->first_bracket && time->bracket >= c->first_bracket &&
+	    time->bracket <= c->last_bracket)
+		copy(c, event, ns);
+	return 0;
 }
 
 /* Names are numbered from the beginning of the trace on, and go into any part. */
@@ -365,13 +398,8 @@ static int cut(struct cutter *c, const struct trace_span *span)
 		copy(c, event, event->ns);
 		end_ns = event->ns;
 	}
-	while (!err && (event = trace_next(&cursor))) {
-		const struct trace_time *time = (const void *)event;
-
-		if (event->kind == TRACE_TIME && c->first_bracket &&
-		    time->bracket >= c->first_bracket && time->bracket <= c->last_bracket)
-			copy(c, event, end_ns);
-	}
+	while (!err && (event = trace_next(&cursor)))
+		err = cut_later(c, event, end_ns);
 	if (!err && trace_writer_event(c->writer, TRACE_STOP, TRACE_NO_STREAM, end_ns,
 				       sizeof(struct trace_event)))
 		trace_writer_commit(c->writer);
@@ -383,16 +411,21 @@ static int cutter_init(struct cutter *c, const struct trace_file *file)
 	c->file = file;
 	c->number = calloc(file->nr_lives + 1, sizeof(*c->number));
 	c->alive = calloc(file->nr_lives + 1, sizeof(*c->alive));
+	c->compared = calloc(file->nr_lives + 1, sizeof(*c->compared));
 	c->life = calloc(file->nr_lives + 1, sizeof(struct trace_event *));
 	c->stream = calloc((size_t)file->nr_streams + 1, sizeof(struct trace_event *));
 	c->open = calloc((size_t)file->nr_streams + 1, sizeof(*c->open));
-	return c->number && c->alive && c->life && c->stream && c->open ? 0 : -ENOMEM;
+	return c->number && c->alive && c->compared && c->life && c->stream && c->open ? 0
+										       : -ENOMEM;
 }
 
 static void cutter_fini(struct cutter *c)
 {
 	free(c->number);
 	free(c->alive);
+	for (uint64_t life = 1; c->compared && life <= c->file->nr_lives; life++)
+		free(c->compared[life]);
+	free((void *)c->compared);
 	free((void *)(uintptr_t)c->life);
 	free((void *)(uintptr_t)c->stream);
 	free(c->open);

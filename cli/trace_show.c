@@ -83,6 +83,7 @@ static void show_moves(const struct trace_file *file, const struct trace_event *
 	const struct trace_move *move = e;
 	const struct trace_moved *moved = e;
 	const struct trace_plan *plan = e;
+	const struct trace_compared *compared = e;
 
 	if (event->kind == TRACE_MOVE)
 		printf(" life %" PRIu64 ", block %" PRIu32 " from %s to %s, %s", move->life,
@@ -93,6 +94,9 @@ static void show_moves(const struct trace_file *file, const struct trace_event *
 		       trace_place_name(file, moved->to));
 	else if (event->kind == TRACE_PLACE)
 		show_place(file, e);
+	else if (event->kind == TRACE_COMPARED)
+		printf(" life %" PRIu64 ", block %" PRIu32 ": %s", compared->life, compared->block,
+		       trace_compared_names[compared->result]);
 	else if (event->kind == TRACE_PLAN)
 		printf(" %s: %" PRIu32 " steps in %" PRIu32 " stages, %" PRIu32
 		       " moves; %.3f ms a period, %.3f ms of computation",

@@ -98,6 +98,7 @@ const char *trace_kind_name(uint32_t kind)
 		[TRACE_MARK] = "mark",
 		[TRACE_STOP] = "stop",
 		[TRACE_WAIT] = "wait",
+		[TRACE_COMPARED] = "compared",
 	};
 
 	return kind < TRACE_KIND_END ? names[kind] : NULL;

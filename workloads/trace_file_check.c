@@ -384,6 +384,15 @@ static int check_place(struct trace_check *c, const void *event, uint64_t at)
 		       : trace_file_bad(c, at, "blocks that are not there");
 }
 
+static int check_compared(struct trace_check *c, const void *event, uint64_t at)
+{
+	const struct trace_compared *e = event;
+
+	return e->result <= TRACE_COMPARED_CHANGED && are_blocks(c, e->life, e->block, 1)
+		       ? 0
+		       : trace_file_bad(c, at, "a comparison that cannot be");
+}
+
 static int check_plan(struct trace_check *c, const void *event, uint64_t at)
 {
 	const struct trace_plan *e = event;
@@ -440,6 +449,7 @@ static const struct kind_check checks[TRACE_KIND_END] = {
 	[TRACE_UNPLAN] = {sizeof(struct trace_plan), 0, false, check_plan},
 	[TRACE_MARK] = {sizeof(struct trace_mark), 0, true, check_mark},
 	[TRACE_WAIT] = {sizeof(struct trace_sync), 0, false, NULL},
+	[TRACE_COMPARED] = {sizeof(struct trace_compared), 0, false, check_compared},
 	[TRACE_STOP] = {sizeof(struct trace_event), 0, false, check_stop},
 };
 

@@ -234,6 +234,7 @@ static void finish(struct weir_space *space, const struct comparison *done, int 
 	} else if (!err && known && digest_equal(digest, block->digest)) {
 		block->nr_changed = 0;
 		range->nr_same++;
+		tracing_compared(space, range, done->block, TRACE_COMPARED_SAME);
 		space->stats.nr_unchanged++;
 		space->stats.nr_clean_dropped++;
 		finish_same(space, range, done->block);
@@ -241,6 +242,8 @@ static void finish(struct weir_space *space, const struct comparison *done, int 
 		if (known && block->nr_changed < BLOCK_CHANGED_MAX)
 			block->nr_changed++;
 		range->nr_changed += known;
+		tracing_compared(space, range, done->block,
+				 known && !err ? TRACE_COMPARED_CHANGED : TRACE_COMPARED_FIRST);
 		/* Without one it is not compared the next time. */
 		keep = !err && (!known || block->nr_changed < BLOCK_CHANGED_MAX);
 		space_note_error(space, finish_changed(space, range, done->block,

@@ -282,6 +282,20 @@ void tracing_move(struct weir_space *space, const struct range *range, uint32_t 
 	tracing_commit(space);
 }
 
+void tracing_compared(struct weir_space *space, const struct range *range, uint32_t block,
+		      enum trace_compared_result result)
+{
+	struct trace_compared *e =
+		tracing_event(space, TRACE_COMPARED, TRACE_NO_STREAM, sizeof(*e));
+
+	if (!e)
+		return;
+	e->life = range->arena ? 0 : range->traced_life;
+	e->block = block;
+	e->result = (uint32_t)result;
+	tracing_commit(space);
+}
+
 void tracing_moved(struct weir_space *space, const struct path *path, uint32_t nr, bool undone)
 {
 	struct trace_moved *e = nr ? tracing_event(space, undone ? TRACE_UNDONE : TRACE_MOVED,
@@ -310,6 +324,7 @@ static void write_space(struct weir_space *space)
 	e->devices = space->devices;
 	e->wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
 	e->flags = machine_is_simulated(space->machine) ? TRACE_SPACE_SIMULATED : 0;
+	e->flags |= space->guessed ? TRACE_SPACE_GUESSED : 0;
 	e->nr_places = space->nr_places;
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		e->memory[place] = space->pmm[place].memory;

@@ -85,6 +85,10 @@ void tracing_moved(struct weir_space *space, const struct path *path, uint32_t n
 void tracing_place(struct weir_space *space, const struct range *range, uint32_t block,
 		   const struct chunk *from);
 
+/* A digest of a block was taken as it left its device. */
+void tracing_compared(struct weir_space *space, const struct range *range, uint32_t block,
+		      enum trace_compared_result result);
+
 /* A plan was made for a device's own memory, or dropped. */
 void tracing_plan(struct weir_space *space, place_t own, const struct trace_plan *plan);
 

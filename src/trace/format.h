@@ -89,10 +89,12 @@ enum trace_kind {
 	TRACE_MARK,
 	TRACE_STOP, /* the last event, where recording ended as it should */
 	TRACE_WAIT, /* since the call before the program waited for streams, for so long */
+	TRACE_COMPARED,
 	TRACE_KIND_END
 };
 
 #define TRACE_SPACE_SIMULATED 1u /* the machine is */
+#define TRACE_SPACE_GUESSED 2u	 /* what brackets on streams write is a guess: all they name */
 
 struct trace_space {
 	struct trace_event event;
@@ -275,6 +277,22 @@ struct trace_place {
 	uint64_t life; /* 0: of freed memory */
 	uint32_t first, nr;
 	uint32_t from, to; /* TRACE_NO_PLACE: nowhere */
+};
+
+/* What is known of a block's contents since the block's TRACE_COMPARED before. */
+enum trace_compared_result {
+	TRACE_COMPARED_FIRST, /* nothing: there was no digest to compare with */
+	TRACE_COMPARED_SAME,
+	TRACE_COMPARED_CHANGED
+};
+
+/* A block left its device, and a digest of it was taken. Brackets that were begun before, and have
+ * the block, came before the digest; others come behind it. */
+struct trace_compared {
+	struct trace_event event;
+	uint64_t life; /* 0: of freed memory, or of small allocations that share the block */
+	uint32_t block;
+	uint32_t result; /* enum trace_compared_result */
 };
 
 /* TRACE_PLAN, TRACE_UNPLAN: then all but the device is 0. */
