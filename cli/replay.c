@@ -30,6 +30,7 @@ enum replay_option {
 	NO_ADVICE,
 	COLD,
 	ORACLE,
+	KINDS,
 	JSON,
 	HELP,
 	REPLAY_NR
@@ -70,6 +71,9 @@ static const struct option_def table[REPLAY_NR] = {
 		  "begin each epoch with nothing in the GPU's memory, where a manager can"},
 	[ORACLE] = {"oracle", NULL, NULL, NULL,
 		    "compare copies into GPU memory with the least number there can be"},
+	[KINDS] = {"kinds", "K", NULL, "recorded",
+		   "what uses are that were guessed: recorded (all write), or observed (those read "
+		   "of which comparisons found no change)"},
 	[JSON] = {"json", "FILE", NULL, NULL, "write one JSON object a result; - is stdout"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
 };
@@ -84,6 +88,8 @@ struct replay {
 	uint32_t warm_up;
 	uint64_t block_bytes;
 	bool think, advice, cold, oracle;
+	bool observes; /* --kinds observed */
+	struct trace_observed observed;
 	struct bench_pass_row *rows;
 	double *over_min; /* by row: copies over the least number; NaN: not known */
 	unsigned int nr_rows;
@@ -188,9 +194,13 @@ static void write_parameters(FILE *out, const void *of)
 	result_write_text(out, r->name);
 	fprintf(out,
 		",\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32
-		",\"think\":%s,\"advice\":%s,\"cold\":%s",
+		",\"think\":%s,\"advice\":%s,\"cold\":%s,\"kinds\":\"%s\"",
 		r->plan.nr_epochs - r->warm_up, r->warm_up, r->think ? "true" : "false",
-		r->advice ? "true" : "false", r->cold ? "true" : "false");
+		r->advice ? "true" : "false", r->cold ? "true" : "false",
+		r->observes ? "observed" : "recorded");
+	if (r->observes)
+		fprintf(out, ",\"guessed_writes\":%" PRIu64 ",\"observed_reads\":%" PRIu64,
+			r->observed.nr_writes, r->observed.nr_reads);
 }
 
 static int run_case(struct replay *r, uint64_t budget_bytes, const char *manager)
@@ -288,6 +298,12 @@ static int print(void *arg, FILE *out)
 	}
 	err = table_print(t, out);
 	table_destroy(t);
+	if (!err && r->observes &&
+	    fprintf(out,
+		    "kinds as observed: %" PRIu64 " of %" PRIu64
+		    " uses that may write were found to read\n",
+		    r->observed.nr_reads, r->observed.nr_writes) < 0)
+		err = -EIO;
 	return err;
 }
 
@@ -420,6 +436,23 @@ static int read_epochs(struct bench_reader *reader, struct replay *r)
 	return bench_read_u32(reader, WARM_UP, 0, nr - 1, &r->warm_up);
 }
 
+/* Before anything is made of the uses. */
+static int read_kinds(struct bench_reader *reader, struct replay *r)
+{
+	const char *kinds = reader->values[KINDS].text;
+	char why[128];
+	int err = 0;
+
+	r->observes = !strcmp(kinds, "observed");
+	if (!r->observes && strcmp(kinds, "recorded") != 0)
+		return bench_refuse(reader, KINDS, "write recorded or observed");
+	if (r->observes)
+		err = trace_file_observe(&r->file, &r->observed, why, sizeof(why));
+	if (err)
+		snprintf(reader->err, reader->err_bytes, "--kinds observed: %s: %s", r->name, why);
+	return err;
+}
+
 static int read_options(struct bench_reader *reader, struct replay *r)
 {
 	struct bench_params *p = &r->params.base;
@@ -434,7 +467,9 @@ static int read_options(struct bench_reader *reader, struct replay *r)
 		snprintf(reader->err, reader->err_bytes, "%s cannot be replayed: %s", r->name, why);
 		return err;
 	}
-	err = read_machine(reader, r);
+	err = read_kinds(reader, r);
+	if (!err)
+		err = read_machine(reader, r);
 	if (!err)
 		err = read_managers(reader, r);
 	if (!err)

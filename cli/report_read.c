@@ -166,8 +166,10 @@ static bool is_solver(const struct report_result *result)
 static int read_replay(struct report_source *source, struct report_result *result)
 {
 	const json_t *parameters = result->parameters;
+	const char *kinds = json_string_value(json_object_get(parameters, "kinds"));
 	int err = need_text(source, parameters, "trace", &result->trace);
 
+	result->observed = kinds && strcmp(kinds, "observed") == 0;
 	result->no_think = json_is_false(json_object_get(parameters, "think"));
 	result->no_advice = json_is_false(json_object_get(parameters, "advice"));
 	result->cold = json_is_true(json_object_get(parameters, "cold"));

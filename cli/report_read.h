@@ -54,9 +54,9 @@ struct report_result {
 	enum result_status status;
 	const char *workload, *machine, *manager;
 	const char *policy, *version, *error, *data, *graph, *device; /* or NULL */
-	const char *command, *date;	/* that it was run by; or NULL */
-	const char *trace;		/* of replays alone, which have 0 nodes */
-	bool no_think, no_advice, cold; /* how it was replayed */
+	const char *command, *date;		  /* that it was run by; or NULL */
+	const char *trace;			  /* of replays alone, which have 0 nodes */
+	bool no_think, no_advice, cold, observed; /* how it was replayed */
 	double nodes, slice, hidden, epochs, warm_up, seed, host_budget_bytes, block_bytes;
 	double epoch_s;				/* the median; NaN unless status is RESULT_OK */
 	double time_s[REPORT_PART_NR], parts_s; /* their sum; NaN: not told apart */

@@ -62,7 +62,7 @@ static bool same_setup(const struct report_result *a, const struct report_result
 	       same_text(a->version, b->version) && a->measured == b->measured &&
 	       same_text(a->data, b->data) && same_text(a->graph, b->graph) &&
 	       same_text(a->trace, b->trace) && a->no_think == b->no_think &&
-	       a->no_advice == b->no_advice && a->cold == b->cold &&
+	       a->no_advice == b->no_advice && a->cold == b->cold && a->observed == b->observed &&
 	       same_text(a->device, b->device) && same_number(a->slice, b->slice) &&
 	       same_number(a->hidden, b->hidden) &&
 	       same_number(a->host_budget_bytes, b->host_budget_bytes) &&
@@ -461,11 +461,12 @@ static void write_differences(FILE *out, const struct report_sets *sets,
 		block |= !same_number(own->block_bytes, other->block_bytes);
 		near |= near_of(set) != near_of(&sets->set[i]);
 		how |= own->no_think != other->no_think || own->no_advice != other->no_advice ||
-		       own->cold != other->cold;
+		       own->cold != other->cold || own->observed != other->observed;
 	}
 	if (how)
-		fprintf(out, "%s%s%s", own->no_think ? ", without the program's own time" : "",
-			own->no_advice ? ", without advice" : "", own->cold ? ", cold" : "");
+		fprintf(out, "%s%s%s%s", own->no_think ? ", without the program's own time" : "",
+			own->no_advice ? ", without advice" : "", own->cold ? ", cold" : "",
+			own->observed ? ", kinds as observed" : "");
 	if (version && own->version)
 		fprintf(out, ", version %s", own->version);
 	if (device && own->device)

@@ -46,9 +46,10 @@ void trace_input_close(struct trace_input *input);
 const char *trace_printable(const char *text, char out[TRACE_TEXT_MAX + 1]);
 
 /* Names, for people and for tables: of uses, patterns, advice, causes, what comparisons found. */
-extern const char *const trace_use_names[],
-	*const trace_pattern_names[], *const trace_advice_names[], *const trace_cause_names[],
-	*const trace_compared_names[];
+extern const char *const trace_use_names[], *const trace_pattern_names[],
+						    *const trace_advice_names[],
+							    *const trace_cause_names[],
+								    *const trace_compared_names[];
 
 /* The memory of a place; "nowhere". */
 const char *trace_place_name(const struct trace_file *file, uint32_t place);

@@ -86,6 +86,25 @@ const char *trace_end_name(const struct trace_file *file, const struct trace_end
 /* "alloc", "begin" ...; NULL: no such kind. */
 const char *trace_kind_name(uint32_t kind);
 
+/* What became of guesses. */
+struct trace_observed {
+	uint64_t nr_writes; /* recorded, of brackets on streams */
+	uint64_t nr_reads;  /* found to be reads among them */
+};
+
+/*
+ * Of a trace whose uses are guesses ("may write all of it"), take uses to be reads where
+ * comparisons of blocks say so: at least one of a use's blocks was found unchanged when it was
+ * compared next, and none was found changed. All that reads the file from then on finds them as
+ * reads, since the events are changed in memory; those of trace_file_view() at bytes, too.
+ *
+ * @param [out] err  One line without the file's name.
+ * @return 0, -ENODATA (there are no comparisons, or uses are no guesses: nothing is changed),
+ *         -ENOMEM (some uses may be changed).
+ */
+int trace_file_observe(struct trace_file *file, struct trace_observed *out, char *err,
+		       size_t err_bytes);
+
 /* A part of a trace: events first .. end - 1, counted from 0. */
 struct trace_span {
 	uint64_t first, end;

@@ -117,7 +117,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	rc = trace_file_view("fuzz", file, nr, &trace, err, sizeof(err));
 	require(!rc || (rc == -EINVAL && !strncmp(err, "fuzz: ", 6) && !strchr(err, '\n')));
 	if (!rc) {
+		struct trace_observed observed;
+
 		read_all(&trace);
+		rc = trace_file_observe(&trace, &observed, err, sizeof(err));
+		require(!rc || rc == -ENODATA);
+		if (!rc)
+			read_all(&trace);
 		trace_file_close(&trace);
 	}
 	free(file);
