@@ -13,6 +13,8 @@ enum { GPU_BLOCKS = 4, HOST_BLOCKS = 16 };
 #define LONG_NS (16 * SPIN_NS) /* more than mapping calls and patience */
 #define PATIENCE_NS SPIN_NS
 
+static int (*sim_take)(struct backend *b, uint32_t ticket, struct digest *out);
+
 static void open_data(struct test_space *t, enum weir_data data)
 {
 	test_space_open(t, data, WEIR_PLANNED, BLOCK, GPU_BLOCKS, HOST_BLOCKS);
@@ -106,6 +108,59 @@ static void test_changed(void **state)
 	test_space_close(&t);
 }
 
+/* The digest that is kept is of what the copy below has by now: when contents of before come back,
+ * that is a change, too. */
+static void test_changed_back(void **state)
+{
+	struct test_space t;
+	uint8_t *x, *y;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	do_name(&t, 0, x, BYTES, 1, 3);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	do_name(&t, 0, x, BYTES, 3, 1);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	do_read(&t, x, BYTES, 1);
+	do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
+}
+
+static int digest_take_fails(struct backend *b, uint32_t ticket, struct digest *out)
+{
+	(void)sim_take(b, ticket, out);
+	return -EIO;
+}
+
+/* Where the backend has no digest in the end, the block is copied, whatever it may be equal to. */
+static void test_no_digest(void **state)
+{
+	struct backend_ops failing;
+	struct weir_space_stats before, after;
+	struct test_space t;
+	uint8_t *x, *y;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	failing = *t.backend->ops;
+	sim_take = failing.digest_take;
+	failing.digest_take = digest_take_fails;
+	t.backend->ops = &failing;
+	before = get_stats(&t);
+	do_name(&t, 0, x, BYTES, 1, 3);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	do_name(&t, 0, x, BYTES, 3, 5);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	after = get_stats(&t);
+	assert_true(after.nr_compared > before.nr_compared);
+	assert_int_equal(after.nr_unchanged, before.nr_unchanged);
+	do_read(&t, x, BYTES, 5);
+	do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
+}
+
 /* What was found changed twice is not looked at but now and then; and is again when it is found
  * unchanged. */
 static void test_left_out(void **state)
@@ -141,6 +196,34 @@ static void test_left_out(void **state)
 	test_space_close(&t);
 }
 
+/* x, which is away, is written where it is: in place by the device, and by the CPU. */
+static void write_below(struct test_space *t, uint8_t *x)
+{
+	assert_int_equal(get_block_state(t, x), BLOCK_HOST);
+	assert_int_equal(weir_advise(t->space, x, WEIR_ADVISE_PREFER_MEMORY, HOST), 0);
+	do_begin(t, 0, x, 64, WEIR_WRITE);
+	do_launch(t, 0, x, 64, WEIR_WRITE, 1, 7);
+	do_end(t, 0);
+	do_sync(t);
+	assert_int_equal(get_block_state(t, x), BLOCK_HOST);
+	do_write(t, x + BLOCK, 64, 8);
+	assert_int_equal(weir_advise(t->space, x, WEIR_ADVISE_DEFAULT, 0), 0);
+}
+
+/* Put the words of before in their place again. */
+static void write_back(struct test_space *t, uint8_t *x)
+{
+	struct weir_use use = use_of(x, BYTES, WEIR_WRITE);
+
+	use.read_bytes *= MUCH;
+	do_begin_uses(t, 0, &use, 1);
+	do_launch(t, 0, x, 64, WEIR_WRITE, 7, 1);
+	do_launch(t, 0, x + BLOCK, 64, WEIR_WRITE, 8, 1);
+	do_end(t, 0);
+	do_sync(t);
+	assert_int_equal(get_block_state(t, x), BLOCK_HBM);
+}
+
 /* A copy below that is written where it is is not what its digest was of: in place by the device,
  * and by the CPU. */
 static void test_written_below(void **state)
@@ -151,31 +234,74 @@ static void test_written_below(void **state)
 	(void)state;
 	open_data(&t, WEIR_DATA_REAL);
 	warm_up(&t, &x, &y);
-	assert_int_equal(get_block_state(&t, x), BLOCK_HOST);
-	assert_int_equal(weir_advise(t.space, x, WEIR_ADVISE_PREFER_MEMORY, HOST), 0);
-	do_begin(&t, 0, x, 64, WEIR_WRITE);
-	do_launch(&t, 0, x, 64, WEIR_WRITE, 1, 7);
-	do_end(&t, 0);
-	do_sync(&t);
-	assert_int_equal(get_block_state(&t, x), BLOCK_HOST);
-	do_write(&t, x + BLOCK, 64, 8);
-	assert_int_equal(weir_advise(t.space, x, WEIR_ADVISE_DEFAULT, 0), 0);
-	/* With the words of before in their place again, it is equal to the digest and not to the
-	 * copy. */
-	{
-		struct weir_use use = use_of(x, BYTES, WEIR_WRITE);
-
-		use.read_bytes *= MUCH;
-		do_begin_uses(&t, 0, &use, 1);
-		do_launch(&t, 0, x, 64, WEIR_WRITE, 7, 1);
-		do_launch(&t, 0, x + BLOCK, 64, WEIR_WRITE, 8, 1);
-		do_end(&t, 0);
-	}
-	do_sync(&t);
-	assert_int_equal(get_block_state(&t, x), BLOCK_HBM);
+	write_below(&t, x);
+	/* It is equal to the digest then, and not to the copy. */
+	write_back(&t, x);
 	do_name(&t, 0, y, BYTES, 2, 0);
 	do_name(&t, 0, y, BYTES, 2, 0);
 	do_read(&t, x, BYTES, 1);
+	test_space_close(&t);
+}
+
+/* Nor when it was fetched and left clean in between, without a comparison. */
+static void test_clean_between(void **state)
+{
+	struct weir_use use;
+	struct test_space t;
+	uint8_t *x, *y;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	write_below(&t, x);
+	use = use_of(x, BYTES, WEIR_READ);
+	use.read_bytes *= MUCH;
+	do_begin_uses(&t, 0, &use, 1);
+	do_end(&t, 0);
+	do_sync(&t);
+	assert_int_equal(get_block_state(&t, x), BLOCK_HBM);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	assert_int_equal(get_block_state(&t, x), BLOCK_HOST);
+	write_back(&t, x);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	do_read(&t, x, BYTES, 1);
+	do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
+}
+
+/* What leaves for a memory in between without being compared has no copy below that: what lies on
+ * the host may be of before. */
+static void test_memory_between(void **state)
+{
+	struct range *range;
+	struct test_space t;
+	uint8_t *x, *y;
+	place_t between;
+	bool freed;
+
+	(void)state;
+	test_space_open_places(&t, BLOCK, GPU_BLOCKS, GPU_BLOCKS, HOST_BLOCKS);
+	assert_int_equal(compare_init(t.space), 0);
+	assert_int_equal(weir_space_set_budget(t.space, GPU1, 0), 0);
+	warm_up(&t, &x, &y);
+	do_name(&t, 0, x, BYTES, 1, 3);
+	range = range_find(t.space, x);
+	assert_true(range->block->at.unproved);
+	assert_int_equal(weir_space_set_budget(t.space, GPU1, GPU_BLOCKS * BLOCK), 0);
+	pthread_mutex_lock(&t.space->lock);
+	between = place_ranked(PLACE_OWN, 1);
+	assert_int_not_equal(between, space_host(t.space));
+	for (uint32_t i = 0; i < range->nr_blocks; i++)
+		assert_int_equal(room_send(t.space, range, i, between, WEIR_CAUSE_PREFETCH, &freed),
+				 0);
+	assert_int_equal(migrate_flush(t.space), 0);
+	pthread_mutex_unlock(&t.space->lock);
+	do_sync(&t);
+	do_check(&t);
+	assert_int_equal(weir_space_set_budget(t.space, GPU1, 0), 0);
+	do_read(&t, x, BYTES, 3);
+	do_read(&t, y, BYTES, 2);
 	test_space_close(&t);
 }
 
@@ -207,23 +333,67 @@ static void test_phantom(void **state)
 
 /* ------------------------------------------------------------------ nobody waits too long */
 
-/* x leaves while the digests' stream is held up by a fence of a long launch. */
-static void leave_slowly(struct test_space *t, uint8_t *x)
+/* x leaves while the digests' stream is held up by a launch on the second stream; meanwhile the
+ * backend has these ops. */
+static void leave(struct test_space *t, uint8_t *x, const struct backend_ops *ops)
 {
+	const struct backend_ops *before = t->backend->ops;
 	struct range *range = range_find(t->space, x);
 	bool freed;
 
-	do_spin(t, 1, LONG_NS);
 	pthread_mutex_lock(&t->space->lock);
-	assert_int_equal(
-		t->backend->ops->stream_wait(t->backend, compare_stream(t->space), get_fence(t, 1)),
-		0);
+	assert_int_equal(before->stream_wait(t->backend, compare_stream(t->space), get_fence(t, 1)),
+			 0);
+	t->backend->ops = ops;
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
 		assert_int_equal(room_evict(t->space, range, i, WEIR_CAUSE_EVICTION, &freed), 0);
 	assert_int_equal(migrate_flush(t->space), 0);
+	t->backend->ops = before;
 	assert_int_equal(range->nr_comparing, range->nr_blocks);
 	pthread_mutex_unlock(&t->space->lock);
 	do_check(t);
+}
+
+static void leave_slowly(struct test_space *t, uint8_t *x)
+{
+	do_spin(t, 1, LONG_NS);
+	leave(t, x, t->backend->ops);
+}
+
+static int fence_record_fails(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	(void)b;
+	(void)stream;
+	(void)out;
+	return -EIO;
+}
+
+/* Digests whose fence could not be recorded are done no sooner than others: one fence is all's,
+ * later. */
+static void test_fence_late(void **state)
+{
+	struct backend_ops failing;
+	const struct range *range;
+	struct test_space t;
+	uint8_t *x, *y;
+
+	(void)state;
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	do_name(&t, 0, x, BYTES, 1, 3);
+	range = range_find(t.space, x);
+	failing = *t.backend->ops;
+	failing.fence_record = fence_record_fails;
+	do_spin(&t, 1, LONG_NS);
+	leave(&t, x, &failing);
+	pthread_mutex_lock(&t.space->lock);
+	space_progress(t.space);
+	assert_int_equal(range->nr_comparing, range->nr_blocks);
+	pthread_mutex_unlock(&t.space->lock);
+	do_sync(&t);
+	do_read(&t, x, BYTES, 3);
+	do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
 }
 
 /* Whoever names a block that is being compared waits for it, if it is patient. */
@@ -269,6 +439,44 @@ static void test_named_while_compared(void **state)
 	check_named(0, true);
 	check_named(PATIENCE_NS, false);
 	check_named(PATIENCE_NS, true);
+}
+
+/* Whoever only reads a block that is being compared leaves it as it is: changed or not, it is not
+ * what is below that counts. It does not move again before its digest is done. */
+static void check_read(uint32_t put)
+{
+	const struct block *block;
+	const uint32_t seed = put ? put : 1;
+	struct test_space t;
+	uint8_t *x, *y;
+
+	open_data(&t, WEIR_DATA_REAL);
+	warm_up(&t, &x, &y);
+	do_name(&t, 0, x, BYTES, 1, put);
+	t.space->patience_ns = PATIENCE_NS;
+	leave_slowly(&t, x);
+	do_begin(&t, 0, x, BYTES, WEIR_READ);
+	block = range_find(t.space, x)->block;
+	assert_false(is_reached(&t, get_fence(&t, 1)));
+	assert_int_equal(block->at.cleaning, CLEANING_CANCELLED);
+	do_launch(&t, 0, x, BYTES, WEIR_READ, seed, 0);
+	do_end(&t, 0);
+	do_check(&t);
+	do_sync(&t);
+	t.space->patience_ns = 0;
+	do_name(&t, 0, y, BYTES, 2, 0);
+	do_name(&t, 0, y, BYTES, 2, 0);
+	assert_int_equal(get_block_state(&t, x), BLOCK_HOST);
+	do_read(&t, x, BYTES, seed);
+	do_read(&t, y, BYTES, 2);
+	test_space_close(&t);
+}
+
+static void test_read_while_compared(void **state)
+{
+	(void)state;
+	check_read(0);
+	check_read(3);
 }
 
 /* What is freed or discarded meanwhile is not copied. */
@@ -328,10 +536,16 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unchanged),
 		cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_changed_back),
+		cmocka_unit_test(test_no_digest),
 		cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_written_below),
+		cmocka_unit_test(test_clean_between),
+		cmocka_unit_test(test_memory_between),
 		cmocka_unit_test(test_phantom),
+		cmocka_unit_test(test_fence_late),
 		cmocka_unit_test(test_named_while_compared),
+		cmocka_unit_test(test_read_while_compared),
 		cmocka_unit_test(test_dies_while_compared),
 		cmocka_unit_test(test_which),
 	};
