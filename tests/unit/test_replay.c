@@ -67,7 +67,7 @@ static void close_manager(struct manager *m)
 
 static void launch(struct manager *m, void *from, void *to)
 {
-	const struct weir_kernel kernel = {.name = "copy"};
+	static const struct weir_kernel kernel = {.name = "copy"}; /* until it has run */
 	const struct weir_use uses[] = {
 		{.addr = from, .bytes = TENSOR, .kind = WEIR_READ, .read_bytes = TENSOR},
 		{.addr = to, .bytes = TENSOR, .kind = WEIR_OVERWRITE, .write_bytes = TENSOR},

@@ -10,6 +10,10 @@
 
 #include <type_traits>
 
+/* Macros know no namespaces. */
+#undef CU_STREAM_LEGACY
+#undef CU_STREAM_PER_THREAD
+
 namespace weir
 {
 #include "src/backend/cuda/driver.h"
