@@ -9,7 +9,8 @@
  *     weir run --gpu-budget 8GB -- ./unmodified --layers 256
  *
  * Beside it, --memory pinned holds the layers in host memory that the kernels use in place, which
- * is what a program can do by itself. --gemm has cuBLAS multiply instead of a kernel of this file:
+ * is what a program can do by itself; --memory managed in the driver's managed memory, of at most
+ * an eighth of the GPU's, since beyond that this is not what is to be measured here. --gemm has cuBLAS multiply instead of a kernel of this file:
  * launches that come from a library, with parameters which nobody here knows. cuBLAS is opened when
  * it is asked for, so that everything else needs the driver alone; where its folder is not known to
  * the dynamic linker, LD_LIBRARY_PATH names it.
@@ -176,10 +177,26 @@ static unsigned long number(const char *option, const char *text)
 	return n;
 }
 
+enum memory_kind { DEVICE, PINNED, MANAGED };
+
+static const char *const memories[] = {"device", "pinned", "managed"};
+
 static struct {
 	unsigned long layers, steps;
-	bool pinned, gemm;
-} options = {64, 10, false, false};
+	memory_kind memory;
+	bool gemm;
+} options = {64, 10, DEVICE, false};
+
+static bool read_memory(const char *name)
+{
+	for (int m = DEVICE; m <= MANAGED; m++) {
+		if (!strcmp(name, memories[m])) {
+			options.memory = (memory_kind)m;
+			return true;
+		}
+	}
+	return false;
+}
 
 static void read_options(int argc, char **argv)
 {
@@ -192,24 +209,41 @@ static void read_options(int argc, char **argv)
 			options.layers = number(argv[a++], value);
 		} else if (!strcmp(argv[a], "--steps")) {
 			options.steps = number(argv[a++], value);
-		} else if (!strcmp(argv[a], "--memory") && value &&
-			   (!strcmp(value, "device") || !strcmp(value, "pinned"))) {
-			options.pinned = !strcmp(value, "pinned");
+		} else if (!strcmp(argv[a], "--memory") && value && read_memory(value)) {
 			a++;
 		} else {
 			fprintf(stderr, "usage: unmodified [--layers N] [--steps N] "
-					"[--memory device|pinned] [--gemm]\n");
+					"[--memory device|pinned|managed] [--gemm]\n");
 			exit(2);
 		}
 	}
 }
 
-static float *alloc(size_t bytes, bool pinned)
+/* Managed memory is a baseline for what fits, and no more than that. */
+static void check_managed(size_t bytes)
+{
+	cudaDeviceProp properties;
+
+	if (options.memory != MANAGED)
+		return;
+	must(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+	if (bytes <= properties.totalGlobalMem / 8)
+		return;
+	fprintf(stderr,
+		"unmodified: --memory managed: %.2f GB are more than an eighth of the GPU's; "
+		"ask for fewer --layers\n",
+		(double)bytes / 1e9);
+	exit(2);
+}
+
+static float *alloc(size_t bytes, memory_kind kind)
 {
 	float *data;
 
-	if (pinned)
+	if (kind == PINNED)
 		must(cudaMallocHost(&data, bytes), "cudaMallocHost");
+	else if (kind == MANAGED)
+		must(cudaMallocManaged(&data, bytes), "cudaMallocManaged");
 	else
 		must(cudaMalloc(&data, bytes), "cudaMalloc");
 	return data;
@@ -254,14 +288,15 @@ int main(int argc, char **argv)
 	std::vector<float *> w, x;
 
 	read_options(argc, argv);
+	check_managed(options.layers * bytes);
 	if (options.gemm)
 		blas_open();
 	for (unsigned long l = 0; l < options.layers; l++) {
-		w.push_back(alloc(bytes, options.pinned));
+		w.push_back(alloc(bytes, options.memory));
 		fill<<<1024, THREADS>>>(w[l], l);
 	}
 	for (unsigned long l = 0; l <= options.layers; l++)
-		x.push_back(alloc(first.size() * sizeof(float), false));
+		x.push_back(alloc(first.size() * sizeof(float), DEVICE));
 	for (uint32_t i = 0; i < WIDTH * BATCH; i++)
 		first[i] = weight(options.layers, i);
 	must(cudaMemcpy(x[0], first.data(), first.size() * sizeof(float), cudaMemcpyHostToDevice),

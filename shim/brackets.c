@@ -147,6 +147,10 @@ static int begin(struct bracket *bracket, struct bracket_uses *uses)
 /* The stream that the bracket is on: the space's name of the operation's, or one of weir's own. */
 static void choose_stream(struct bracket *bracket, cu_stream stream)
 {
+	if (!stream) {
+		bracket->stream = memory_stream_own();
+		return;
+	}
 	bracket->stream = memory_stream(stream);
 	if (!settings_moves() || (bracket->stream && stream != CU_STREAM_PER_THREAD))
 		return;
@@ -173,7 +177,9 @@ static cu_result open_on(struct bracket *bracket, cu_stream stream, struct brack
 	if (err) {
 		bracket->stream = NULL;
 		brackets_note_missed();
-		return moves ? summary_note_unready(streams_result(err, stream)) : CU_SUCCESS;
+		return moves ? summary_note_unready(
+				       streams_result(err, stream ? stream : CU_STREAM_PER_THREAD))
+			     : CU_SUCCESS;
 	}
 	atomic_fetch_add(&brackets.nr, 1);
 	atomic_fetch_add(&brackets.nr_uses, uses->nr);
@@ -188,7 +194,15 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket
 
 	uses->any = uses->any && settings_moves(); /* where nothing moves, all is there anyway */
 	*bracket = (struct bracket){0};
-	if (!memory_space() || (!uses->nr && !uses->any) || !streams_is_queue(stream))
+	if (!memory_space() || (!uses->nr && !uses->any))
+		return CU_SUCCESS;
+	if (stream && !streams_is_queue(stream)) {
+		/* Of a kernel's parameters the driver looks at nothing. */
+		if (uses->launched)
+			return CU_SUCCESS;
+		stream = NULL;
+	}
+	if (!stream && !settings_moves())
 		return CU_SUCCESS;
 	/* What another GPU does with memory of its own is none of ours. */
 	if (!uses->nr && !memory_manages())
@@ -196,12 +210,19 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket
 	if (settings_get()->mode == SETTINGS_LEARN) {
 		if (!proof_enter())
 			return CU_SUCCESS;
-		bracket->proves = stream;
+		bracket->has_turn = true;
 	}
 	result = open_on(bracket, stream, uses);
-	if (result && bracket->proves)
+	if (result && bracket->has_turn)
 		proof_leave();
+	else if (bracket->has_turn)
+		bracket->proves = stream;
 	return result;
+}
+
+cu_result bracket_open_all(struct bracket *bracket)
+{
+	return bracket_open(bracket, NULL, &(struct bracket_uses){.any = true});
 }
 
 void bracket_close(struct bracket *bracket, const char *name)
@@ -217,7 +238,7 @@ void bracket_close(struct bracket *bracket, const char *name)
 	stream_kernel_note(bracket->stream, name);
 	end(bracket);
 	pthread_mutex_unlock(&bracket->turn->lock);
-	if (bracket->proves)
+	if (bracket->has_turn)
 		proof_leave();
 }
 

@@ -24,7 +24,8 @@ struct bracket {
 	/* Where stream is one of weir's own, in the place of the operation's: */
 	struct weir_stream *of; /* the operation's, ordered with it by events; NULL: none */
 	cu_stream waits;	/* the operation's, which the end waits for; NULL: for none */
-	cu_stream proves;	/* --learn: the same, and no other runs meanwhile: see proof.h */
+	cu_stream proves;	/* --learn: the same */
+	bool has_turn;		/* --learn: no other operation runs meanwhile, see proof.h */
 };
 
 /* Whether operations have brackets: blocks may move, or there is a trace. With --when oom the first
@@ -47,16 +48,21 @@ struct bracket_uses {
 /**
  * Open a bracket for what the program is about to queue on a stream.
  *
- * Without effect where the stream is captured into a graph (what a graph does is in the brackets of
- * its launches), or where only a trace is recorded and no bracket can be opened.
+ * What is captured into a graph runs in the brackets of the graph's launches. But the driver refuses
+ * to capture copies whose memory is not mapped, so that of copies and fills is mapped until the
+ * bracket is closed. Without effect where a kernel is captured, or where only a trace is recorded and
+ * no bracket can be opened.
  *
  * @param [in] stream  As hook_stream_all() and hook_stream_thread() name it. One of another
  *                     context, which the space has no events for, is waited for by
- *                     bracket_close().
+ *                     bracket_close(). NULL: nothing is queued, but the driver looks at memory.
  * @param [in,out] uses  What it uses.
  * @return CU_SUCCESS, or what the operation is to end with: what it uses cannot be made ready.
  */
 cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct bracket_uses *uses);
+
+/* Open one for a call that queues nothing, but may look at any memory: all of it is mapped. */
+cu_result bracket_open_all(struct bracket *bracket);
 
 /* Close it, whatever became of the operation. name: of the kernel, or the call; outlives the
  * process's use of weir. */

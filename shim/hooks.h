@@ -54,6 +54,7 @@ struct cu_launch_config {
 
 typedef struct CUgraph_st *cu_graph;
 typedef struct CUgraphExec_st *cu_graph_exec;
+typedef struct CUgraphNode_st *cu_node;
 
 #define FROM_HOST (cu_ptr dst, const void *src, size_t bytes)
 #define FROM_HOST_ASYNC (cu_ptr dst, const void *src, size_t bytes, cu_stream stream)
@@ -94,6 +95,24 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	(cu_stream stream, cu_graph graph, const void *dependencies, const void *data, \
 	 size_t nr_dependencies, int mode)
 #define CAPTURE_END (cu_stream stream, cu_graph * graph)
+
+#define INSTANTIATE \
+	(cu_graph_exec * exec, cu_graph graph, cu_node * failed, char *text, size_t bytes)
+#define INSTANTIATE_FLAGS (cu_graph_exec * exec, cu_graph graph, unsigned long long flags)
+#define INSTANTIATE_PARAMS (cu_graph_exec * exec, cu_graph graph, void *params)
+#define EXEC_UPDATE (cu_graph_exec exec, cu_graph graph, cu_node * failed, int *why)
+#define EXEC_UPDATE_INFO (cu_graph_exec exec, cu_graph graph, void *info)
+#define NODE_ADD                                                                 \
+	(cu_node * node, cu_graph graph, const cu_node *dependencies, size_t nr, \
+	 const void *params, cu_context context)
+#define NODE_ADD_ANY \
+	(cu_node * node, cu_graph graph, const cu_node *dependencies, size_t nr, void *params)
+#define NODE_ADD_EDGES                                                                   \
+	(cu_node * node, cu_graph graph, const cu_node *dependencies, const void *edges, \
+	 size_t nr, void *params)
+#define NODE_SET (cu_node node, const void *params)
+#define EXEC_SET (cu_graph_exec exec, cu_node node, const void *params)
+#define EXEC_SET_CONTEXT (cu_graph_exec exec, cu_node node, const void *params, cu_context context)
 
 /* A function for the default stream of all threads, and the same one for that of each. */
 #define TWO_HOOKS(X, symbol, suffix, name, since, since_suffix, parameters) \
@@ -178,6 +197,32 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 		  12030, CAPTURE_TO)                                                             \
 	TWO_HOOKS(X, cuStreamEndCapture, _ptsz, "cuStreamEndCapture", 10000, 10000, CAPTURE_END)
 
+/* What looks at the memory that copies and fills of a graph use; arguments as for HOOKS. */
+#define GRAPH_HOOKS(X)                                                                           \
+	X(cuGraphInstantiate, "cuGraphInstantiate", 10000, BOTH, INSTANTIATE)                    \
+	X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, BOTH, INSTANTIATE)                 \
+	X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, BOTH,               \
+	  INSTANTIATE_FLAGS)                                                                     \
+	TWO_HOOKS(X, cuGraphInstantiateWithParams, _ptsz, "cuGraphInstantiateWithParams", 12000, \
+		  12000, INSTANTIATE_PARAMS)                                                     \
+	TWO_HOOKS(X, cuGraphUpload, _ptsz, "cuGraphUpload", 11010, 11010, GRAPH)                 \
+	X(cuGraphExecUpdate, "cuGraphExecUpdate", 10020, BOTH, EXEC_UPDATE)                      \
+	X(cuGraphExecUpdate_v2, "cuGraphExecUpdate", 12000, BOTH, EXEC_UPDATE_INFO)              \
+	X(cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode", 10000, BOTH, NODE_ADD)                   \
+	X(cuGraphAddMemsetNode, "cuGraphAddMemsetNode", 10000, BOTH, NODE_ADD)                   \
+	X(cuGraphAddNode, "cuGraphAddNode", 12020, BOTH, NODE_ADD_ANY)                           \
+	X(cuGraphAddNode_v2, "cuGraphAddNode", 12030, BOTH, NODE_ADD_EDGES)                      \
+	X(cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams", 10000, BOTH, NODE_SET)       \
+	X(cuGraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams", 10000, BOTH, NODE_SET)       \
+	X(cuGraphNodeSetParams, "cuGraphNodeSetParams", 12020, BOTH, NODE_SET)                   \
+	X(cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams", 10020, BOTH,         \
+	  EXEC_SET_CONTEXT)                                                                      \
+	X(cuGraphExecMemsetNodeSetParams, "cuGraphExecMemsetNodeSetParams", 10020, BOTH,         \
+	  EXEC_SET_CONTEXT)                                                                      \
+	X(cuGraphExecNodeSetParams, "cuGraphExecNodeSetParams", 12020, BOTH, EXEC_SET)           \
+	X(cuGraphExecChildGraphNodeSetParams, "cuGraphExecChildGraphNodeSetParams", 11010, BOTH, \
+	  (cu_graph_exec exec, cu_node node, cu_graph graph))
+
 /*
  * X(symbol, name, since, streams, parameters): the function's name in the library; the one that
  * cuGetProcAddress is asked for, and the first version of CUDA to mean this function by it; which
@@ -258,7 +303,8 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	X(cuCtxDestroy, "cuCtxDestroy", 2000, BOTH, (cu_context context))                         \
 	X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, BOTH, (cu_context context))                      \
 	COPY_HOOKS(X)                                                                             \
-	CAPTURE_HOOKS(X)
+	CAPTURE_HOOKS(X)                                                                          \
+	GRAPH_HOOKS(X)
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters */
 #define HOOK_DECLARE(symbol, name, since, streams, parameters) cu_result hook_##symbol parameters;

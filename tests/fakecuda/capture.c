@@ -118,6 +118,37 @@ void graph_add(struct graph *graph, struct op *op)
 	graph->last = op;
 }
 
+/* Whether all that an operation touches is mapped. */
+static bool op_is_mapped(const struct op *op)
+{
+	for (size_t t = 0; t < op->nr_touches; t++) {
+		const uint64_t end = op->touch[t].addr + op->touch[t].bytes;
+
+		for (uint64_t at = op->touch[t].addr; at < end;) {
+			const struct mapping *mapping = mapping_find(at);
+
+			if (!mapping && !addr_is_program(at))
+				return false;
+			at = mapping ? mapping->range.addr + mapping->range.bytes : end;
+		}
+	}
+	return true;
+}
+
+bool graph_takes(const struct op *op)
+{
+	return op->kind != OP_COPY || op_is_mapped(op);
+}
+
+/* As measured on driver 580.159: fills are looked at later than copies. */
+static bool graph_is_mapped(const struct graph *graph)
+{
+	for (const struct op *op = graph->first; op; op = op->next)
+		if ((op->kind == OP_COPY || op->kind == OP_FILL) && !op_is_mapped(op))
+			return false;
+	return true;
+}
+
 /* NULL: no memory. */
 static struct graph *graph_copy(const struct graph *graph)
 {
@@ -225,6 +256,8 @@ static cu_result graph_instantiate(cu_graph_exec *exec, cu_graph handle, unsigne
 
 	if (!graph)
 		return result;
+	if (!graph_is_mapped(graph))
+		return CU_INVALID_VALUE;
 	graph = graph_copy(graph);
 	if (!graph)
 		return CU_OUT_OF_MEMORY;

@@ -382,6 +382,9 @@ bool captures_spoil_of(int context);
 /* Work that is captured is the graph's, and not queued. */
 void graph_add(struct graph *graph, struct op *op);
 void graph_free(struct graph *graph);
+
+/* Whether an operation may be captured: the memory of a copy has to be mapped. */
+bool graph_takes(const struct op *op);
 void graphs_fini(void);
 
 /* When a call that copies returns: at once, but for program memory where that makes calls block; or

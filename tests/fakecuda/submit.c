@@ -31,6 +31,10 @@ cu_result op_submit(struct stream *stream, struct op *op, enum until until)
 	bool program = false, host = false;
 	uint64_t seq;
 
+	if (stream->graph && !graph_takes(op)) {
+		op_free(op);
+		return CU_INVALID_VALUE;
+	}
 	for (size_t i = 0; i < op->nr_touches; i++) {
 		program |= addr_is_program(op->touch[i].addr);
 		host |= !addr_is_device(op->touch[i].addr);

@@ -129,9 +129,12 @@ static bool draw_add(struct thread *t, struct step *step, struct buffer *dst, st
 	return true;
 }
 
-/* One or two words; of 8 bytes, or in a list, where the address is a multiple of that. */
+/* One or two words; of 8 bytes, or in a list, where the address is a multiple of that. Not in what
+ * was allocated in the order of a stream: there the driver of a real GPU refuses them. */
 static bool draw_words(struct thread *t, struct step *step, struct buffer *dst)
 {
+	if (dst->ordered)
+		return false;
 	step->way = (unsigned)below(t, 3);
 	step->dst = region_draw(t, dst, step->way == 2 ? 8 : word_bytes(step));
 	step->dst.bytes = step->way ? 8 : 4;
