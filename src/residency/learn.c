@@ -47,6 +47,7 @@ struct learning {
 	struct range **range;
 	uint32_t *step_of_event;
 	uint32_t *used, *discarded; /* by life: steps from its birth to its last use, discard */
+	uint32_t *unused;	    /* by life born in the period: the same to its first use */
 	uint32_t nr_steps, nr_uses, nr_lives, max_lives;
 	struct kernel_rate rate[KERNEL_RATES]; /* in the order in which they were met */
 	uint32_t nr_rates;
@@ -64,6 +65,7 @@ static void learning_fini(struct learning *l)
 	free(l->step_of_event);
 	free(l->used);
 	free(l->discarded);
+	free(l->unused);
 }
 
 static int learning_init(struct learning *l, struct weir_space *space, struct planner *p)
@@ -90,8 +92,9 @@ static int learning_init(struct learning *l, struct weir_space *space, struct pl
 	l->step_of_event = calloc(l->period + 1, sizeof(uint32_t));
 	l->used = calloc(l->max_lives + 1u, sizeof(*l->used));
 	l->discarded = calloc(l->max_lives + 1u, sizeof(*l->discarded));
+	l->unused = calloc(l->max_lives + 1u, sizeof(*l->unused));
 	if (!l->born || !l->old || !l->old_life || !l->step || !l->use || !l->life || !l->range ||
-	    !l->step_of_event || !l->used || !l->discarded) {
+	    !l->step_of_event || !l->used || !l->discarded || !l->unused) {
 		learning_fini(l);
 		return -ENOMEM;
 	}
@@ -204,16 +207,50 @@ static bool is_short(const struct learning *l, const struct plan_life *life)
 	       (life->death + l->nr_steps - life->birth) % l->nr_steps <= SHORT_LIFE;
 }
 
-static void learn_use(struct learning *l, const struct record_use *recorded, struct plan_use *out)
+/* Steps from a life's birth to one of the period, and 1 more: a period may begin in the middle of
+ * a life. */
+static uint32_t age_at(const struct learning *l, uint32_t life, uint32_t step)
+{
+	return (step + l->nr_steps - l->life[life].birth) % l->nr_steps + 1;
+}
+
+/* Find the first uses of the lives that are born in the period. */
+static void learn_first_uses(struct learning *l)
+{
+	for (uint64_t k = 0; k < l->period; k++) {
+		const struct event *event = record_event(l->record, l->first + k);
+		const struct record_use *uses = record_uses(l->record, event);
+
+		for (uint32_t i = 0; event->kind == EVENT_BEGIN && i < event->nr_uses; i++) {
+			uint32_t life = life_index(l, uses[i].life, uses[i].nr_range_blocks);
+			uint32_t age = age_at(l, life, l->step_of_event[k]);
+
+			if (uses[i].kind != WEIR_DISCARD && !l->life[life].permanent &&
+			    (!l->unused[life] || age < l->unused[life]))
+				l->unused[life] = age;
+		}
+	}
+}
+
+static void learn_use(struct learning *l, const struct event *event, uint32_t step,
+		      const struct record_use *recorded, struct plan_use *out)
 {
 	struct weir_use use = record_use_declared(recorded);
+	struct record_use written = *recorded;
 
 	out->life = life_index(l, recorded->life, recorded->nr_range_blocks);
 	out->kind = recorded->kind;
 	out->whole = recorded->nr == recorded->nr_range_blocks;
-	out->in = recorded->read_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
-	out->out = recorded->write_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
-	learn_place_rates(l->space, l->planner->own, recorded, out->at);
+	out->fresh =
+		l->unused[out->life] == age_at(l, out->life, step) && !l->life[out->life].permanent;
+	/* Who guesses says that all is read; but of what has no contents nothing is. */
+	if (out->fresh && event->guess) {
+		written.write_bytes += written.read_bytes;
+		written.read_bytes = 0;
+	}
+	out->in = written.read_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
+	out->out = written.write_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
+	learn_place_rates(l->space, l->planner->own, &written, out->at);
 }
 
 /* The event like that one a period earlier; NULL: it is not in the record, or something else came
@@ -351,9 +388,7 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 /* Note where the contents of a life end: its last whole discard, if no use follows it. */
 static void learn_end(struct learning *l, const struct plan_use *use, uint32_t step)
 {
-	const struct plan_life *life = &l->life[use->life];
-	/* Counted from the birth, since a period may begin in the middle of a life. */
-	uint32_t age = (step + l->nr_steps - life->birth) % l->nr_steps + 1;
+	uint32_t age = age_at(l, use->life, step);
 
 	if (use->kind != WEIR_DISCARD)
 		l->used[use->life] = MAX(l->used[use->life], age);
@@ -393,7 +428,7 @@ static void learn_steps(struct learning *l)
 			const struct plan_life *life;
 			const double share = share_of(l, event, &uses[i]);
 
-			learn_use(l, &uses[i], use);
+			learn_use(l, event, l->step_of_event[k], &uses[i], use);
 			use->in *= share;
 			use->out *= share;
 			for (uint32_t b = 0; b < PLAN_BELOW_MAX; b++) {
@@ -497,6 +532,7 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 		return err;
 	learn_lives(&l);
 	learn_rates(&l);
+	learn_first_uses(&l);
 	learn_steps(&l);
 	learn_discards(&l);
 	learn_ranges(&l);

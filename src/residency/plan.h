@@ -42,6 +42,7 @@ struct plan_use {
 	uint32_t life;
 	enum weir_use_kind kind;
 	bool whole; /* the part is all of the life */
+	bool fresh; /* nothing used the life before, so it has no contents */
 	double in, out;
 	struct plan_rate at[PLAN_BELOW_MAX];
 };

@@ -16,7 +16,7 @@ struct stage_life {
 	uint32_t life, stage;
 	uint32_t next;	  /* the stage_life of its next use, cyclically */
 	uint32_t rank;	  /* among all: the last stage first, in a stage by life */
-	bool overwritten; /* its first use in the stage overwrites all of it */
+	bool overwritten; /* its first use in the stage overwrites all of it, or finds nothing */
 	bool written;	  /* dirty afterwards */
 };
 

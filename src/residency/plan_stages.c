@@ -202,7 +202,7 @@ static struct stage_life *stage_life_get(struct stages *s, struct stage *stage, 
 		s->life[*place] = (struct stage_life){
 			.life = life,
 			.stage = s->stage_of_step[stage->first_step],
-			.overwritten = use->kind == WEIR_OVERWRITE && use->whole,
+			.overwritten = use->fresh || (use->kind == WEIR_OVERWRITE && use->whole),
 		};
 		stage->nr_lives++;
 	}

@@ -162,6 +162,34 @@ static void test_plan_overwritten_is_never_copied(void **state)
 	plan_destroy(plan);
 }
 
+/* Nor is what comes from nowhere: the first use of a life finds no contents, whatever kind it is. */
+static void test_plan_fresh_is_never_copied(void **state)
+{
+	(void)state;
+	for (int fresh = 0; fresh < 2; fresh++) {
+		struct period p;
+		struct plan *plan;
+		uint32_t x;
+
+		period_init(&p, 10);
+		x = add_life(&p, 2);
+		for (uint32_t i = 0; i < 2; i++) {
+			uint32_t t = add_temporary(&p, 8, i, i + 1);
+
+			add_step(&p, 1000, i);
+			add_use(&p, t, WEIR_WRITE, 4);
+			p.use[p.input.nr_uses - 1].fresh = fresh;
+			add_use(&p, x, WEIR_READ, 1);
+		}
+		plan = make(&p);
+		check_plan(&p, plan);
+		for (uint32_t life = x + 1; life <= x + 2; life++)
+			assert_int_equal(has_move(plan, life, PLAN_FETCH), !fresh);
+		assert_true(plan->modelled_ns <= 2000 + 1 || !fresh);
+		plan_destroy(plan);
+	}
+}
+
 /*
  * Two lives that are overwritten in turn, with room for one, and between them a step that reads a
  * third one in place for 1,000 ns, all the time or beside computation. What left dirty must be out
@@ -505,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_plan_fetches_what_is_read_often),
 		cmocka_unit_test(test_plan_counts_mapping_calls),
 		cmocka_unit_test(test_plan_overwritten_is_never_copied),
+		cmocka_unit_test(test_plan_fresh_is_never_copied),
 		cmocka_unit_test(test_plan_reading_in_place_holds_up_copies_out),
 		cmocka_unit_test(test_plan_dead_costs_nothing),
 		cmocka_unit_test(test_plan_advised_to_the_host),

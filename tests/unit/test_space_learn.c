@@ -350,6 +350,50 @@ static void test_space_learn_computation_from_its_kernel(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------ what is new */
+
+/* The time beside computation that a plan reckons with for a program that allocates a range in each
+ * iteration, uses it so at first, reads it, and frees it. */
+static double link_ns_with_first(enum weir_use_kind kind)
+{
+	struct weir_machine_desc desc;
+	struct weir_use kept, use;
+	const struct plan *plan;
+	struct test_space t;
+	double ns;
+
+	test_machine(&desc);
+	open_other(&t, &desc, &desc);
+	kept = use_times(do_alloc_host(&t, NR), NR, WEIR_READ, 1);
+	for (uint32_t i = 0; i < WARM_UP; i++) {
+		void *new;
+
+		do_use(&t, &rest, &kept);
+		new = do_alloc(&t, NR * BLOCK, 0);
+		use = use_times(new, NR, kind, 4);
+		do_use(&t, &work, &use);
+		use = use_times(new, NR, WEIR_READ, 4);
+		do_use(&t, &work, &use);
+		do_free(&t, new, 0);
+	}
+	do_sync(&t);
+	plan = t.space->residency->planner[0].plan;
+	assert_non_null(plan);
+	ns = plan->modelled_ns - plan->compute_ns;
+	test_space_close(&t);
+	return ns;
+}
+
+/* A program may declare that it reads what nobody wrote: there is nothing to be brought. */
+static void test_space_learn_new_has_no_contents(void **state)
+{
+	const double written = link_ns_with_first(WEIR_WRITE);
+	const double overwritten = link_ns_with_first(WEIR_OVERWRITE);
+
+	(void)state;
+	assert_true(written < overwritten * 1.1);
+}
+
 /* ------------------------------------------------------------------ lives */
 
 /* The plan's life of a range that it tracks. */
@@ -453,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_space_learn_which_is_used),
 		cmocka_unit_test(test_space_learn_serial_is_not_slow),
 		cmocka_unit_test(test_space_learn_computation_from_its_kernel),
+		cmocka_unit_test(test_space_learn_new_has_no_contents),
 		cmocka_unit_test(test_space_learn_lives_longer_than_a_period),
 		cmocka_unit_test(test_space_learn_knows_an_old_life),
 	};
