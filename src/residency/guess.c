@@ -8,9 +8,10 @@
 
 #include "src/base/util.h"
 
-/* Kinds of launches that are told apart: two that share an entry lose it to each other in turn, and
- * begin anew. */
-#define ENTRIES (1u << 10)
+/* Kinds of launches that are told apart, a power of two; and entries that a key may have. Where all
+ * of these are taken one loses its entry, and begins anew. */
+#define ENTRIES (1u << 12)
+#define WAYS 8u
 /* Equations that are kept of each, and how often all of them are solved for a new one. */
 #define KEPT 4u
 #define SWEEPS 16
@@ -53,11 +54,18 @@ void guesses_destroy(struct guesses *guesses)
 	free(guesses);
 }
 
+/* The number of an entry that a key may have. */
+static uint32_t entry_of(uint64_t key, uint32_t way)
+{
+	return (uint32_t)((key / 2 + way) % ENTRIES);
+}
+
 static const struct guess *find(const struct guesses *guesses, uint64_t key)
 {
-	const struct guess *guess = guesses && key ? &guesses->entry[key / 2 % ENTRIES] : NULL;
-
-	return guess && guess->key == key ? guess : NULL;
+	for (uint32_t way = 0; guesses && key && way < WAYS; way++)
+		if (guesses->entry[entry_of(key, way)].key == key)
+			return &guesses->entry[entry_of(key, way)];
+	return NULL;
 }
 
 double guess_share(const struct guesses *guesses, uint64_t key, uint32_t n)
@@ -94,8 +102,13 @@ double guess_shortest_ns(const struct guesses *guesses, uint64_t key)
 /* The entry of a key, taken from another one if that has it. */
 static struct guess *take(struct guesses *guesses, uint64_t key)
 {
-	struct guess *guess = &guesses->entry[key / 2 % ENTRIES];
+	struct guess *guess;
+	uint32_t way = 0;
 
+	while (way < WAYS && guesses->entry[entry_of(key, way)].key != key &&
+	       guesses->entry[entry_of(key, way)].key)
+		way++;
+	guess = &guesses->entry[entry_of(key, way % WAYS)];
 	if (guess->key == key)
 		return guess;
 	*guess = (struct guess){.key = key};

@@ -28,7 +28,7 @@
 /* Less makes no difference to a plan. */
 #define GUESS_SHARE_MIN 0.001
 /* Kernels may visit bytes several times, or link and kernel not suit each other. */
-#define GUESS_SHARE_MAX 8.0
+#define GUESS_SHARE_MAX 256.0
 /* Uses of a launch beyond it have share 1. */
 #define GUESS_USES_MAX 16u
 

@@ -90,7 +90,7 @@ static void test_bounds(void **state)
 	assert_share(0, 0.499, 0.501);
 	note(1, &cost, 2600, true);
 	assert_true(guess_share_planned(guesses, KEY, 0) > 0.64);
-	note(1, &cost, 400000, true);
+	note(1, &cost, 4000000, true);
 	assert_share(0, GUESS_SHARE_MAX, GUESS_SHARE_MAX);
 	note(1, &cost, 0.001, true);
 	assert_share(0, 0, 1.01 * GUESS_SHARE_MIN);
