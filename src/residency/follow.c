@@ -310,8 +310,7 @@ static bool run_evict(struct weir_space *space, struct planner *p, struct pendin
 	return true;
 }
 
-/* A chunk for one of so many blocks. The plan has made room, but for what it does not know of. */
-static struct chunk *fetch_room(struct weir_space *space, place_t own, uint32_t wanted)
+struct chunk *follow_room(struct weir_space *space, place_t own, uint32_t wanted)
 {
 	struct chunk *chunk = room_try(space, own);
 
@@ -335,7 +334,7 @@ static bool run_fetch(struct weir_space *space, struct planner *p, struct pendin
 			if (!room_is_idle(space, range, i) ||
 			    is_busy(space_path(space, from, p->own)))
 				return false; /* it may still be on its way down */
-			chunk = fetch_room(space, p->own, a->nr_blocks - range_nr_resident(range));
+			chunk = follow_room(space, p->own, a->nr_blocks - range_nr_resident(range));
 			if (!chunk)
 				return false;
 			err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);
@@ -388,10 +387,12 @@ static void planner_advance(struct weir_space *space, struct planner *p)
 	if (space_has_neighbours(space))
 		near_advance(space);
 	pending_fill(p);
-	if (!p->nr_pending && !space_has_neighbours(space))
+	if (!p->nr_pending && !p->nr_streaming && !space_has_neighbours(space))
 		return;
 	pending_run(space, p);
-	err = migrate_flush(space);
+	err = window_advance(space, p);
+	if (!err)
+		err = migrate_flush(space);
 	if (err)
 		p->error = err;
 }

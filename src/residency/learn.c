@@ -240,6 +240,8 @@ static void learn_use(struct learning *l, const struct event *event, uint32_t st
 
 	out->life = life_index(l, recorded->life, recorded->nr_range_blocks);
 	out->kind = recorded->kind;
+	out->first = recorded->first;
+	out->nr = recorded->nr;
 	out->whole = recorded->nr == recorded->nr_range_blocks;
 	out->fresh =
 		l->unused[out->life] == age_at(l, out->life, step) && !l->life[out->life].permanent;
@@ -551,6 +553,8 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 	p->plan_place = p->record.next_place;
 	p->nr_plans_made = nr_made + 1;
 	p->nr_lives = l.nr_lives;
+	if (window_list(p))
+		log_warning("plan: no memory for a list of what comes and goes in loops");
 	p->host_stage = p->gpu_stage = p->first_stage = schedule_first_stage(p);
 	space->stats.nr_plans++;
 	learn_trace(space, p);
@@ -573,6 +577,9 @@ void learn_forget(struct weir_space *space, struct planner *p)
 	free(p->life);
 	free(p->life_of_event);
 	free(p->step_of_event);
+	free(p->streaming);
+	p->streaming = NULL;
+	p->nr_streaming = 0;
 	p->plan = p->suspended = NULL;
 	p->life = NULL;
 	p->life_of_event = p->step_of_event = NULL;

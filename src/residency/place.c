@@ -26,6 +26,23 @@ static void add_past(const struct weir_space *space, const struct space_use *use
 		q->victim = past_get(space, victim);
 }
 
+/* Blocks of a use that are not resident. */
+static uint32_t nr_missing(const struct space_use *use)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = use->first; i < use->first + use->nr; i++)
+		nr += !block_is_at(&use->range->block[i], range_block_own(use->range, i));
+	return nr;
+}
+
+/* What the plan wants resident of a use's range; where parts of it come and go, all of this one. */
+static uint32_t planned_for(const struct space_use *use)
+{
+	return schedule_streams(use->range) ? range_nr_resident(use->range) + nr_missing(use)
+					    : schedule_level(use->range);
+}
+
 /* What of the use's range should be resident. A bracket gets one answer, however often it waits. */
 static void get_wanted(struct weir_space *space, const struct space_use *use,
 		       struct brought_in *out)
@@ -36,7 +53,7 @@ static void get_wanted(struct weir_space *space, const struct space_use *use,
 	struct bring_in q = {
 		.nr_blocks = range->nr_blocks,
 		.nr_resident = range_nr_resident(range),
-		.planned = schedule_level(range),
+		.planned = planned_for(use),
 		.follows_plan = range_follows_plan(range),
 		.touches = (use->read_bytes + use->write_bytes) / (double)use->bytes *
 			   (1 - (double)use->unused),
@@ -57,11 +74,22 @@ static void get_wanted(struct weir_space *space, const struct space_use *use,
 	if (!q.follows_plan && !range->arena)
 		add_past(space, use, &q);
 	*out = space->residency->decide->bring_in(&q);
+	/* The few blocks that all of a range goes through are worth more than what others have. */
+	out->evict_for_moved |= schedule_streams(range);
 	ask_admit(space, use, out);
 	space->keep_marked = kept;
 	r->answer_mark = space->mark;
 	r->answer_first = use->first;
 	r->answer = *out;
+}
+
+/* Whether a whole range's contents are not needed: the use overwrites it, or there are none. */
+static bool is_fresh(const struct space_use *use)
+{
+	const struct range *range = use->range;
+
+	return use->nr == range->nr_blocks &&
+	       (use->kind == WEIR_OVERWRITE || range->nr_dead == range->nr_blocks);
 }
 
 /* Whether nothing is to be asked: all of the range is there and shown, and stays. */
@@ -70,7 +98,7 @@ static inline bool is_ready(const struct space_use *use)
 	const struct range *range = use->range;
 
 	return range_nr_resident(range) == range->nr_blocks && !range->nr_unmapped &&
-	       !(use->kind == WEIR_OVERWRITE && range_follows_plan(range));
+	       !(is_fresh(use) && range_follows_plan(range));
 }
 
 /* A chunk of the memory that a block of the use is resident in; NULL: leave it in place. fresh: the
@@ -193,8 +221,8 @@ static int trim_fresh(struct weir_space *space, const struct space_use *use, uin
 {
 	struct range *range = use->range;
 
-	if (!range_follows_plan(range) || use->kind != WEIR_OVERWRITE ||
-	    use->nr != range->nr_blocks)
+	/* What is discarded is free to give its chunks to others as it is. */
+	if (!range_follows_plan(range) || !is_fresh(use) || use->kind == WEIR_DISCARD)
 		return 0;
 	for (uint32_t n = range->nr_blocks; n-- > 0 && range_nr_resident(range) > level;) {
 		uint32_t i = range_nth_block(range, n);
@@ -404,15 +432,6 @@ static int place_fresh(struct weir_space *space, const struct stream_slot *slot,
 			return err;
 	}
 	return PLACE_DONE;
-}
-
-/* Whether a whole range's contents are not needed: the use overwrites it, or there are none. */
-static bool is_fresh(const struct space_use *use)
-{
-	const struct range *range = use->range;
-
-	return use->nr == range->nr_blocks &&
-	       (use->kind == WEIR_OVERWRITE || range->nr_dead == range->nr_blocks);
 }
 
 int place_ahead(struct weir_space *space, struct stream_slot *slot)

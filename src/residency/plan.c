@@ -16,13 +16,15 @@
 #include "src/residency/plan_parts.h"
 
 /* Note the visits, with the blocks that are resident in them. */
-static void keep_visits(struct plan *plan, const struct stages *stages, const double *reached)
+static void keep_visits(struct plan *plan, const struct stages *stages, struct plan_model *model,
+			const double *reached)
 {
 	for (uint32_t v = 0; v < stages->nr_lives; v++) {
 		uint32_t i = stages->visit[v];
 
 		plan->visit[v] = (struct plan_visit){.stage = stages->life[i].stage,
-						     .level = (uint32_t)(reached[i] + 1e-6)};
+						     .level = (uint32_t)(reached[i] + 1e-6),
+						     .streams = model_streams(model)[i]};
 	}
 }
 
@@ -47,7 +49,7 @@ static int plan_fill(struct plan *plan, const struct plan_input *input, struct s
 	if (err)
 		goto err_free;
 	plan->work = work + model_work(model);
-	keep_visits(plan, stages, reached);
+	keep_visits(plan, stages, model, reached);
 err_free:
 	free(level);
 	free(reached);
@@ -174,13 +176,28 @@ static uint32_t visit_after(const struct plan *plan, uint32_t stage, uint32_t t)
 	return at;
 }
 
-uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t)
+/* The visit of a life in a stage; NULL: it is not used there. */
+static const struct plan_visit *visit_in(const struct plan *plan, uint32_t stage, uint32_t t)
 {
 	uint32_t after = visit_after(plan, stage, t);
 
 	if (after == plan->first_visit[t] || plan->visit[after - 1].stage != stage)
-		return 0;
-	return plan->visit[after - 1].level;
+		return NULL;
+	return &plan->visit[after - 1];
+}
+
+uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t)
+{
+	const struct plan_visit *visit = visit_in(plan, stage, t);
+
+	return visit ? visit->level : 0;
+}
+
+bool plan_streams(const struct plan *plan, uint32_t stage, uint32_t t)
+{
+	const struct plan_visit *visit = visit_in(plan, stage, t);
+
+	return visit && visit->streams;
 }
 
 uint32_t plan_level_max(const struct plan *plan, uint32_t t)
@@ -188,7 +205,8 @@ uint32_t plan_level_max(const struct plan *plan, uint32_t t)
 	uint32_t level = 0;
 
 	for (uint32_t v = plan->first_visit[t]; v < plan->first_visit[t + 1]; v++)
-		level = MAX(level, plan->visit[v].level);
+		if (!plan->visit[v].streams)
+			level = MAX(level, plan->visit[v].level);
 	return level;
 }
 

@@ -9,6 +9,9 @@
  *          dozens of stages (plan_stages.c).
  * Levels   for each stage and each life used in it: the blocks that are resident there. The rest is
  *          used in place. These are what is searched for (plan_search.c).
+ * Streams  a loop that uses another part of a life in each iteration, one after the other, may have
+ *          these parts come and go in turn, each ahead of its use, in room for two of them. Whether
+ *          it does is searched for as well.
  * Below    where the rest is: of a life's blocks, in the order in which they are chosen, the last
  *          ones are far (on the host), those before them near (in neighbours' memory), and the
  *          first ones resident. How many are far is the same in all stages, begins with
@@ -41,8 +44,9 @@ struct plan_rate {
 struct plan_use {
 	uint32_t life;
 	enum weir_use_kind kind;
-	bool whole; /* the part is all of the life */
-	bool fresh; /* nothing used the life before, so it has no contents */
+	bool whole;	    /* the part is all of the life */
+	bool fresh;	    /* nothing used the life before, so it has no contents */
+	uint32_t first, nr; /* blocks of the part */
 	double in, out;
 	struct plan_rate at[PLAN_BELOW_MAX];
 };
@@ -112,6 +116,7 @@ struct plan_action {
 /* A stage that uses a life, and the blocks that are resident there. */
 struct plan_visit {
 	uint32_t stage, level;
+	bool streams; /* which ones they are goes on with the stage's iterations */
 };
 
 /* Consecutive stages, cyclically; nr is at most the number of all. */
@@ -148,7 +153,10 @@ void plan_destroy(struct plan *plan);
 /* Blocks of tracked life t that are resident in a stage; 0 where it is not used. */
 uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t);
 
-/* The most blocks that any stage has of it. */
+/* Whether parts of it come and go in the stage. */
+bool plan_streams(const struct plan *plan, uint32_t stage, uint32_t t);
+
+/* The most blocks that any stage has of it, but for those where it streams. */
 uint32_t plan_level_max(const struct plan *plan, uint32_t t);
 
 /* Stages until its next use after this stage; UINT32_MAX: none before it dies. */

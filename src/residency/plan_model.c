@@ -69,6 +69,7 @@ struct plan_model {
 	struct model_life *life;
 	const double *level;	 /* by stage_life, of this run */
 	double *far;		 /* by life */
+	bool *streams;		 /* by stage_life */
 	struct away *away;	 /* by life, of those that the stage uses */
 	double taken;		 /* blocks resident, of all lives */
 	double near_taken;	 /* blocks that should be near, of all lives; */
@@ -120,7 +121,9 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->life = calloc(stages->nr_tracked + 1u, sizeof(*m->life));
 	m->far = calloc(stages->nr_tracked + 1u, sizeof(*m->far));
 	m->away = calloc(stages->nr_tracked + 1u, sizeof(*m->away));
-	err = m->life && m->far && m->away ? victims_create(stages, &m->victims) : -ENOMEM;
+	m->streams = calloc(stages->nr_lives + 1u, sizeof(*m->streams));
+	err = m->life && m->far && m->away && m->streams ? victims_create(stages, &m->victims)
+							 : -ENOMEM;
 	if (!err && input->nr_below > 1)
 		err = far_choose(input, stages, m->far);
 	if (!err && input->nr_below > 1)
@@ -140,10 +143,16 @@ void model_destroy(struct plan_model *m)
 	free(m->life);
 	free(m->far);
 	free(m->away);
+	free(m->streams);
 	free(m->kept);
 	victims_destroy(m->victims);
 	free(m->action);
 	free(m);
+}
+
+bool *model_streams(struct plan_model *m)
+{
+	return m->streams;
 }
 
 double *model_far_levels(struct plan_model *m)
@@ -549,7 +558,8 @@ static double settle(struct plan_model *m, uint32_t g)
 
 		split_coming(m, life->life, blocks, part);
 		take_in(m, life->life, blocks, life->overwritten);
-		map_in_place(m, life->life);
+		if (!m->streams[i])
+			map_in_place(m, life->life);
 		m->life[life->life].least =
 			MIN(m->life[life->life].least, m->life[life->life].resident);
 		if (m->reached)
@@ -558,7 +568,8 @@ static double settle(struct plan_model *m, uint32_t g)
 			continue;
 		for (uint32_t k = 0; k < input->nr_below; k++)
 			in[k] += part[k];
-		record_action(m, PLAN_FETCH, life->life, blocks, g, g);
+		if (!m->streams[i])
+			record_action(m, PLAN_FETCH, life->life, blocks, g, g);
 	}
 	copied = copies_ns(m, in, out);
 	note_copies(m, in, out);
@@ -594,7 +605,9 @@ static void find_away(struct plan_model *m, const struct stage *stage)
 	double over, near = 0;
 
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
-		split_used(m, life[i].life, m->away[life[i].life].blocks);
+		m->away[life[i].life] = (struct away){0};
+		if (!m->streams[stage->first_life + i])
+			split_used(m, life[i].life, m->away[life[i].life].blocks);
 		near += m->away[life[i].life].blocks[0];
 	}
 	if (m->input->nr_below == 1 || near < TINY)
@@ -608,6 +621,50 @@ static void find_away(struct plan_model *m, const struct stage *stage)
 	}
 }
 
+/* What comes and goes during the stage, beside what its kernels move: from and to the last place. Of
+ * what comes the first parts are there already. @return the link's time for both */
+static double add_streams(struct plan_model *m, const struct stage *stage, struct traffic t[])
+{
+	const uint32_t k = m->input->nr_below - 1;
+	bool any = false;
+
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		const struct stage_life *life = &m->stages->life[i];
+
+		if (!m->streams[i])
+			continue;
+		t[k].in += MAX(0, life->span - m->life[life->life].resident);
+		t[k].out += life->written ? life->span : 0;
+		any = true;
+	}
+	return any ? copy_ns(&m->input->below[k], t[k].in, t[k].out) : 0;
+}
+
+/* The mapping calls for that; and the room is free again. */
+static void end_streams(struct plan_model *m, const struct stage *stage)
+{
+	const struct plan_below *last = &m->input->below[m->input->nr_below - 1];
+	double copied[PLAN_BELOW_MAX] = {0};
+
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		const struct stage_life *life = &m->stages->life[i];
+		double blocks;
+
+		if (!m->streams[i])
+			continue;
+		blocks = MAX(0, life->span - m->life[life->life].resident);
+		m->calls.ns += blocks * (m->input->map_ns + m->input->unmap_ns);
+		m->calls.nr_maps += blocks;
+		m->calls.nr_unmaps += blocks;
+		m->calls.in_ns += blocks * last->in_ns;
+		m->copied_ns +=
+			blocks * last->in_ns + (life->written ? life->span * last->out_ns : 0);
+		m->life[life->life].dirty = 0;
+		if (m->life[life->life].resident >= TINY)
+			take_out(m, life->life, m->life[life->life].resident, copied);
+	}
+}
+
 /* The stage itself. Sets what the links have left. @return its time. */
 static double run(struct plan_model *m, uint32_t g)
 {
@@ -618,6 +675,7 @@ static double run(struct plan_model *m, uint32_t g)
 	m->work += (uint64_t)stage->nr_body * stage->nr_uses + stage->nr_lives;
 	find_away(m, stage);
 	total = traffic_run(m->input, m->stages, stage, m->away, t);
+	total = MAX(total, add_streams(m, stage, t));
 	for (uint32_t k = 0; k < m->input->nr_below; k++)
 		find_slack(m, k, &t[k], total);
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
@@ -715,7 +773,8 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 		}
 		note_copies(m, part, none);
 		room -= blocks;
-		record_action(m, PLAN_FETCH, l, blocks, g, j);
+		if (!m->streams[i])
+			record_action(m, PLAN_FETCH, l, blocks, g, j);
 	}
 	return room;
 }
@@ -814,6 +873,7 @@ static void run_period(struct plan_model *m)
 		drop_lifted(m);
 		run_ns = run(m, g);
 		m->calls = (struct calls){0};
+		end_streams(m, &m->stages->stage[g]);
 		m->time_ns += overflow_ns(m);
 		lift_ahead(m, g, run_ns);
 		look_ahead(m, g);

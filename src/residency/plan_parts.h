@@ -18,6 +18,9 @@ struct stage_life {
 	uint32_t rank;	  /* among all: the last stage first, in a stage by life */
 	bool overwritten; /* its first use in the stage overwrites all of it, or finds nothing */
 	bool written;	  /* dirty afterwards */
+	/* Where iterations use one part after the other: blocks that all of them cover together, and
+	 * room for the parts of two; else 0. */
+	uint32_t span, room;
 };
 
 /* What a life's use in place adds to one step of a stage's body, over all iterations. */
@@ -163,6 +166,10 @@ void model_destroy(struct plan_model *model);
 double model_run(struct plan_model *model, const double *level);
 int model_actions(struct plan_model *model, const double *level, double *reached,
 		  struct plan_action **out, uint32_t *nr);
+
+/* By stage_life, for a search to change: whether its parts come and go, for which level has their
+ * room. */
+bool *model_streams(struct plan_model *model);
 
 /* The blocks of each tracked life that are far when they are not resident, for a search to change;
  * and whether the last run needed all of the room near. With two places below. */

@@ -27,6 +27,7 @@ struct search {
 	const struct stages *stages;
 	struct plan_model *model;
 	double *level; /* by stage_life */
+	bool *streams; /* by stage_life: the level is for parts that come and go, and is set */
 	double *far;   /* by tracked life */
 	double best_ns;
 	double step;
@@ -93,7 +94,7 @@ static bool try_pair(struct search *s, uint32_t i, uint32_t j)
 	double old_i = s->level[i], old_j = s->level[j];
 	double by = MIN(s->step, MIN(old_i, life_blocks(s, j) - old_j));
 
-	if (by <= 0)
+	if (by <= 0 || s->streams[j])
 		return false;
 	s->level[i] -= by;
 	s->level[j] += by;
@@ -126,7 +127,7 @@ static bool try_near(struct search *s, double near, uint32_t i, uint32_t j)
 {
 	double old_i = s->level[i], old_j = s->level[j];
 
-	if (near <= 0 || near >= life_blocks(s, i))
+	if (near <= 0 || near >= life_blocks(s, i) || s->streams[j])
 		return false;
 	s->level[i] = life_blocks(s, i) - near;
 	s->level[j] = clip(old_j + old_i - s->level[i], life_blocks(s, j));
@@ -148,12 +149,56 @@ static bool try_life(struct search *s, uint32_t life, double by, double *saved)
 		double *level = &s->level[stages->visit[v]];
 
 		saved[v] = *level;
-		*level = clip(*level + by, stages->blocks[life]);
+		if (!s->streams[stages->visit[v]])
+			*level = clip(*level + by, stages->blocks[life]);
 	}
 	if (accept(s))
 		return true;
 	for (uint32_t v = first; v < end; v++)
 		s->level[stages->visit[v]] = saved[v];
+	return false;
+}
+
+/* Give the room that a life leaves in a stage to others there, in their order. */
+static void give_room(struct search *s, const struct stage *stage, double room)
+{
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		const double more = MIN(room, life_blocks(s, i) - s->level[i]);
+
+		if (more <= 0 || s->streams[i] || is_set(s, s->stages->life[i].life))
+			continue;
+		s->level[i] += more;
+		room -= more;
+	}
+}
+
+/* Try to have the parts of a life come and go in all loops where they can, or in none, as they are
+ * now. saved: room for all levels. */
+static bool try_stream(struct search *s, uint32_t life, double *saved)
+{
+	const struct stages *stages = s->stages;
+	uint32_t nr = 0;
+	memcpy(saved, s->level, stages->nr_lives * sizeof(*saved));
+	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++) {
+		const uint32_t i = stages->visit[v];
+		const double room = stages->life[i].room;
+
+		if (!stages->life[i].room)
+			continue;
+		nr++;
+		s->streams[i] = !s->streams[i];
+		s->level[i] = s->streams[i] ? room : 0;
+		if (s->streams[i])
+			give_room(s, &stages->stage[stages->life[i].stage], saved[i] - room);
+	}
+	s->work += stages->nr_lives;
+	if (!nr)
+		return false;
+	if (accept(s))
+		return true;
+	memcpy(s->level, saved, stages->nr_lives * sizeof(*saved));
+	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++)
+		s->streams[stages->visit[v]] ^= stages->life[stages->visit[v]].room != 0;
 	return false;
 }
 
@@ -241,9 +286,10 @@ static bool pass(struct search *s, double *saved)
 
 	for (uint32_t t = 0; t < s->stages->nr_tracked && !is_done(s); t++)
 		if (!is_set(s, t))
-			better |= try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
+			better |= try_stream(s, t, saved) || try_life(s, t, -s->step, saved) ||
+				  try_life(s, t, s->step, saved);
 	for (uint32_t i = 0; i < s->stages->nr_lives && !is_done(s); i++)
-		if (!is_set(s, s->stages->life[i].life))
+		if (!is_set(s, s->stages->life[i].life) && !s->streams[i])
 			better |= pass_level(s, s->stages->life[i].stage, i);
 	s->work += s->stages->nr_tracked + s->stages->nr_lives;
 	return better;
@@ -342,9 +388,10 @@ static void descend(struct search *s, double compute_ns, double *saved, uint64_t
 	}
 }
 
-/* Levels, and what is far, kept aside. */
+/* Levels, what comes and goes, and what is far, kept aside. */
 struct found {
 	double *level, *far;
+	bool *streams;
 	double ns;
 };
 
@@ -352,19 +399,22 @@ static int found_init(const struct search *s, struct found *found)
 {
 	found->level = malloc((s->stages->nr_lives + 1u) * sizeof(double));
 	found->far = malloc((s->stages->nr_tracked + 1u) * sizeof(double));
-	return found->level && found->far ? 0 : -ENOMEM;
+	found->streams = malloc((s->stages->nr_lives + 1u) * sizeof(bool));
+	return found->level && found->far && found->streams ? 0 : -ENOMEM;
 }
 
 static void found_fini(struct found *found)
 {
 	free(found->level);
 	free(found->far);
+	free(found->streams);
 }
 
 static void found_keep(const struct search *s, struct found *found)
 {
 	memcpy(found->level, s->level, s->stages->nr_lives * sizeof(double));
 	memcpy(found->far, s->far, s->stages->nr_tracked * sizeof(double));
+	memcpy(found->streams, s->streams, s->stages->nr_lives * sizeof(bool));
 	found->ns = s->best_ns;
 }
 
@@ -372,6 +422,7 @@ static void found_restore(struct search *s, const struct found *found)
 {
 	memcpy(s->level, found->level, s->stages->nr_lives * sizeof(double));
 	memcpy(s->far, found->far, s->stages->nr_tracked * sizeof(double));
+	memcpy(s->streams, found->streams, s->stages->nr_lives * sizeof(bool));
 	s->best_ns = found->ns;
 }
 
@@ -410,6 +461,7 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 			   .stages = stages,
 			   .model = model,
 			   .level = level,
+			   .streams = model_streams(model),
 			   .far = model_far_levels(model),
 			   .work = *work};
 	double *saved = malloc((stages->nr_lives + 1u) * sizeof(*saved));

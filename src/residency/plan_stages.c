@@ -185,10 +185,19 @@ static int number_lives(const struct plan_input *input, struct stages *s)
 	return err;
 }
 
+/* The parts of a life that the stage being gathered uses, one after the other. */
+struct parts {
+	uint32_t first, last,
+		end;   /* blocks: where all of them begin; the last one; where they end */
+	uint32_t most; /* the largest part */
+	bool other;    /* there are other uses as well */
+};
+
 /* Where the stage being gathered has a life, and a life in a step of its body. */
 struct gathering {
-	uint32_t *life; /* by tracked life: stage_life */
-	uint32_t *use;	/* [step * nr_tracked + life]: stage_use */
+	uint32_t *life;	     /* by tracked life: stage_life */
+	uint32_t *use;	     /* [step * nr_tracked + life]: stage_use */
+	struct parts *parts; /* by tracked life */
 };
 
 /* Find the entry of a life in the stage being gathered, or add it. */
@@ -227,14 +236,42 @@ static struct stage_use *stage_use_get(struct stages *s, struct stage *stage, ui
 	return &s->use[*place];
 }
 
+static void gather_part(struct parts *parts, const struct plan_use *use, bool is_first)
+{
+	if (is_first)
+		*parts = (struct parts){.first = use->first, .last = use->first};
+	parts->other |= use->whole || use->first < parts->last;
+	parts->last = use->first;
+	parts->end = MAX(parts->end, use->first + use->nr);
+	parts->most = MAX(parts->most, use->nr);
+}
+
+/* Note for which lives of the stage parts can come and go. */
+static void gather_windows(struct stages *s, const struct stage *stage,
+			   const struct gathering *places)
+{
+	for (uint32_t i = stage->first_life; i < s->nr_lives; i++) {
+		struct stage_life *life = &s->life[i];
+		const struct parts *parts = &places->parts[life->life];
+		const uint32_t span = parts->end - parts->first;
+
+		if (stage->nr_iterations == 1 || parts->other || span <= 2 * parts->most)
+			continue;
+		life->span = span;
+		life->room = 2 * parts->most;
+	}
+}
+
 static void gather_use(struct stages *s, struct stage *stage, struct gathering *places,
 		       uint32_t body, const struct plan_use *use)
 {
 	uint32_t tracked = s->tracked[use->life];
+	const uint32_t nr_lives = s->nr_lives;
 	struct stage_life *life = stage_life_get(s, stage, &places->life[tracked], use);
 	uint64_t at = (uint64_t)body * s->nr_tracked + tracked;
 	struct stage_use *sum = stage_use_get(s, stage, &places->use[at], body, use);
 
+	gather_part(&places->parts[tracked], use, s->nr_lives > nr_lives);
 	life->written |= use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
 	sum->window |= !use->whole && stage->nr_iterations > 1;
 	sum->in += use->in;
@@ -261,6 +298,7 @@ static void gather_stage(const struct plan_input *input, struct stages *s, struc
 		for (uint32_t n = 0; n < step->nr_uses; n++)
 			gather_use(s, stage, places, body, &input->use[step->first_use + n]);
 	}
+	gather_windows(s, stage, places);
 }
 
 static int gather_stages(const struct plan_input *input, struct stages *s)
@@ -268,14 +306,16 @@ static int gather_stages(const struct plan_input *input, struct stages *s)
 	struct gathering places = {
 		.life = calloc(s->nr_tracked + 1u, sizeof(*places.life)),
 		.use = calloc((uint64_t)BODY_MAX * s->nr_tracked + 1, sizeof(*places.use)),
+		.parts = calloc(s->nr_tracked + 1u, sizeof(*places.parts)),
 	};
-	int err = places.life && places.use ? 0 : -ENOMEM;
+	int err = places.life && places.use && places.parts ? 0 : -ENOMEM;
 
 	for (uint32_t g = 0; !err && g < s->nr_stages; g++)
 		gather_stage(input, s, &s->stage[g], &places);
 	s->work += input->nr_uses;
 	free(places.life);
 	free(places.use);
+	free(places.parts);
 	return err;
 }
 

@@ -98,13 +98,17 @@ struct planner {
 	struct range **life;	 /* by the plan's life: its range now, or NULL */
 	uint32_t *life_of_event; /* by event of the period, counted from plan_event: ALLOC only */
 	uint32_t *step_of_event; /* by event of the period: BEGIN only */
-	uint64_t plan_event;	 /* the first event of the plan's first period, */
-	uint64_t plan_place;	 /* and its place in the record's repetition */
-	uint64_t first_stage;	 /* that the plan was made in */
-	uint64_t host_stage;	 /* of the newest bracket begun */
-	uint64_t gpu_stage;	 /* of the first bracket that is not done */
-	uint32_t nr_plans_made;	 /* for this repetition */
-	uint64_t nr_unproven;	 /* events of periods that were planned, less those of periods that
+	uint32_t *streaming;	 /* lives of which parts come and go in some stage */
+	uint32_t nr_streaming;
+	uint64_t windows_event;	    /* the record's next event, and the brackets done, */
+	bracket_seq_t windows_done; /* when these were looked at last */
+	uint64_t plan_event;	    /* the first event of the plan's first period, */
+	uint64_t plan_place;	    /* and its place in the record's repetition */
+	uint64_t first_stage;	    /* that the plan was made in */
+	uint64_t host_stage;	    /* of the newest bracket begun */
+	uint64_t gpu_stage;	    /* of the first bracket that is not done */
+	uint32_t nr_plans_made;	    /* for this repetition */
+	uint64_t nr_unproven; /* events of periods that were planned, less those of periods that
 				    were then followed; not below 0 */
 	struct pending_action *pending;
 	uint32_t nr_pending, max_pending;
@@ -253,6 +257,9 @@ bool schedule_wants_times(const struct planner *p);
  * it has no opinion. */
 uint32_t schedule_level(const struct range *range);
 
+/* Whether parts of it come and go there. */
+bool schedule_streams(const struct range *range);
+
 /* The same in its next use after that bracket; nr_blocks when it has none. */
 uint32_t schedule_next_level(const struct range *range);
 
@@ -275,7 +282,20 @@ uint32_t schedule_next_use(const struct range *range);
  * only: it comes later, or never. */
 bool pending_add(struct planner *p, const struct pending_action *action);
 
+/* ---- window.c */
+
+/* List the lives that stream in the plan, which was just made. @return 0, or -1: no memory. */
+int window_list(struct planner *p);
+
+/* Bring the parts that the next brackets use of these, and have those behind leave. Never waits.
+ * @return 0, or an error of the machine. */
+int window_advance(struct weir_space *space, struct planner *p);
+
 /* ---- follow.c */
+
+/* A chunk of a device's own memory for one of so many blocks, if there is one without waiting. The
+ * plan has made room, but for what it does not know of. */
+struct chunk *follow_room(struct weir_space *space, place_t own, uint32_t wanted);
 
 /* The newest event was recorded: recognise, follow, suspend, resume, or drop the plan.
  * range: what it allocated or frees, or NULL. */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts that come and go: where a plan says that a life streams, a loop uses another part of it in
+ * each iteration. The record of the period before says which part the next launches use: these are
+ * brought, as many as the plan has room for, and what is behind leaves. The bracket that uses a part
+ * brings what is still missing of it (place.c).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/residency/residency.h"
+
+/* Events looked ahead for parts. */
+#define LOOK_MAX 64u
+
+/* What is wanted of one life, next part first. */
+struct wanted {
+	struct range *range;
+	uint32_t nr_parts, nr_blocks, room;
+	struct {
+		uint32_t first, nr;
+	} part[LOOK_MAX];
+};
+
+int window_list(struct planner *p)
+{
+	const struct plan *plan = p->plan;
+	bool *streams = calloc(plan->nr_tracked + 1u, sizeof(*streams));
+	uint32_t *list = malloc((p->nr_lives + 1u) * sizeof(*list)), nr = 0;
+
+	if (!streams || !list) {
+		free(streams);
+		free(list);
+		return -1;
+	}
+	for (uint32_t t = 0; t < plan->nr_tracked; t++)
+		for (uint32_t v = plan->first_visit[t]; v < plan->first_visit[t + 1]; v++)
+			streams[t] |= plan->visit[v].streams;
+	for (uint32_t life = 0; life < p->nr_lives; life++)
+		if (plan->tracked[life] != PLAN_UNTRACKED && streams[plan->tracked[life]])
+			list[nr++] = life;
+	free(streams);
+	p->streaming = list;
+	p->nr_streaming = nr;
+	return 0;
+}
+
+static bool is_wanted(const struct wanted *wanted, uint32_t i)
+{
+	for (uint32_t n = 0; n < wanted->nr_parts; n++)
+		if (i - wanted->part[n].first < wanted->part[n].nr)
+			return true;
+	return false;
+}
+
+/* Add a part, if the plan has room for it. @return false: it has not */
+static bool add_part(struct wanted *wanted, uint32_t first, uint32_t nr)
+{
+	uint32_t more = 0;
+
+	for (uint32_t i = first; i < first + nr; i++)
+		more += !is_wanted(wanted, i);
+	if (wanted->nr_blocks + more > wanted->room || wanted->nr_parts == LOOK_MAX)
+		return false;
+	wanted->nr_blocks += more;
+	if (more) {
+		wanted->part[wanted->nr_parts].first = first;
+		wanted->part[wanted->nr_parts++].nr = nr;
+	}
+	return true;
+}
+
+/* Add what an event of the period uses of the life, in a stage where it streams. @return false: there
+ * is no room for more */
+static bool add_event(const struct planner *p, struct wanted *wanted, const struct event *event,
+		      uint32_t stage, uint32_t tracked)
+{
+	const struct record_use *uses = record_uses(&p->record, event);
+
+	if (!plan_streams(p->plan, stage, tracked))
+		return true;
+	wanted->room = plan_level(p->plan, stage, tracked);
+	for (uint32_t u = 0; u < event->nr_uses; u++)
+		if (uses[u].life == wanted->range->life &&
+		    !add_part(wanted, uses[u].first, uses[u].nr))
+			return false;
+	return true;
+}
+
+/* Find what the newest bracket and the next ones use of a life. */
+static void find_wanted(const struct planner *p, uint32_t tracked, struct wanted *wanted)
+{
+	const struct record *record = &p->record;
+	uint64_t period, k = schedule_position(p, record->next_place, &period);
+	const uint64_t like = record_expected(record) - 1; /* the newest one */
+
+	k += record->period - 1;
+	for (uint64_t n = 0; n < MIN(LOOK_MAX, record->period); n++, k++) {
+		const uint32_t step = p->step_of_event[k % record->period];
+		const struct event *event;
+
+		if (like + n < record->first_event || like + n >= record->next_event)
+			return;
+		event = record_event(record, like + n);
+		if (event->kind == EVENT_BEGIN &&
+		    !add_event(p, wanted, event, p->plan->stage_of_step[step], tracked))
+			return;
+	}
+}
+
+/* What is behind leaves. @return an error of the machine */
+static int leave(struct weir_space *space, const struct planner *p, const struct wanted *wanted)
+{
+	struct range *range = wanted->range;
+	bool freed;
+
+	for (uint32_t i = 0; i < range->nr_blocks && range_nr_resident(range) > 0; i++) {
+		int err;
+
+		if (!block_is_at(&range->block[i], p->own) || is_wanted(wanted, i) ||
+		    !room_is_idle(space, range, i))
+			continue;
+		err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
+		if (err)
+			return err == -ENOSPC ? 0 : err;
+	}
+	return 0;
+}
+
+static int bring(struct weir_space *space, const struct planner *p, const struct wanted *wanted)
+{
+	struct range *range = wanted->range;
+
+	for (uint32_t n = 0; n < wanted->nr_parts; n++) {
+		const uint32_t first = wanted->part[n].first, end = first + wanted->part[n].nr;
+
+		for (uint32_t i = first; i < end; i++) {
+			const struct block *block = &range->block[i];
+			struct chunk *chunk;
+			int err;
+
+			if (!block_is_backed(block) || block_is_at(block, p->own) ||
+			    !room_is_idle(space, range, i))
+				continue;
+			chunk = follow_room(space, p->own, 1);
+			if (!chunk)
+				return 0;
+			err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+int window_advance(struct weir_space *space, struct planner *p)
+{
+	const bool is_new =
+		p->windows_event != p->record.next_event || p->windows_done != space->done_seq;
+	int err = 0;
+
+	if (!p->nr_streaming || !is_new || schedule_is_new(p))
+		return 0;
+	p->windows_event = p->record.next_event;
+	p->windows_done = space->done_seq;
+	for (uint32_t s = 0; s < p->nr_streaming && !err; s++) {
+		const uint32_t life = p->streaming[s], tracked = p->plan->tracked[life];
+		struct wanted wanted = {.range = p->life[life]};
+
+		if (!wanted.range)
+			continue;
+		find_wanted(p, tracked, &wanted);
+		if (wanted.nr_parts || !plan_level_max(p->plan, tracked))
+			err = leave(space, p, &wanted);
+		if (!err)
+			err = bring(space, p, &wanted);
+	}
+	return err;
+}
