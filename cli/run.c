@@ -80,7 +80,8 @@ static const struct option_def table[NR_OPTIONS] = {
 		  "in the trace, an epoch is from one launch of a kernel whose name has this to "
 		  "the next, or the N-th (default: all of the run is one)"},
 	[STATS] = {"stats", "FILE", NULL, NULL,
-		   "write what became of the program's memory there, as JSON, when it ends"},
+		   "write what became of the program's memory there, a line of JSON for each of "
+		   "its processes as it ends"},
 	[EXPLAIN] = {"explain", NULL, NULL, NULL, "say what weir does, and why"},
 	[QUIET] = {"quiet", NULL, NULL, NULL, "say nothing but errors"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
@@ -308,6 +309,16 @@ static int check_files(const struct option_value *value)
 	return check_file("stats", value[STATS].text) || check_file("trace", value[TRACE].text);
 }
 
+int run_empty_stats(void)
+{
+	const char *path = getenv(SETTINGS_STATS);
+	struct stat status;
+
+	if (!path || stat(path, &status) || !S_ISREG(status.st_mode) || !truncate(path, 0))
+		return 0;
+	return command_complain("run: --stats %s: %s", path, strerror(errno));
+}
+
 /* Put a text before what a variable has. */
 static int set_before(const char *variable, const char *text)
 {
@@ -418,6 +429,8 @@ int run_main(int argc, char **argv)
 		return COMMAND_EXIT_BAD;
 	if (value[LEARN].text)
 		return run_learn(path, argv + nr + 1, value[LEARN].text, value[QUIET].text != NULL);
+	if (run_empty_stats())
+		return COMMAND_EXIT_BAD;
 	(void)execv(path, argv + nr + 1);
 	return command_complain("run: %s: %s", path, strerror(errno));
 }

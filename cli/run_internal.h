@@ -29,6 +29,10 @@ int run_prepare(struct run_files *files);
  * can be written then. */
 int run_check_kernels(const char *path, bool learn);
 
+/* Remove the lines of earlier runs from the file for --stats, where it is a regular one: before
+ * each start of the program, whose processes add to it. */
+int run_empty_stats(void);
+
 /*
  * Run a program again and again until it ends without the fault of a kernel, each of which adds to
  * the file of kernels.

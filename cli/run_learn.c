@@ -161,6 +161,8 @@ static int run_once(const char *program, char **argv)
 	int status = -1;
 	pid_t child;
 
+	if (run_empty_stats())
+		return -1;
 	(void)fflush(NULL);
 	child = fork();
 	if (child < 0) {

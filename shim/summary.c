@@ -2,11 +2,14 @@
 #include "shim/summary.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "shim/brackets.h"
@@ -180,56 +183,88 @@ cu_result summary_note_result(cu_result result)
 /* ------------------------------------------------------------------ the end */
 
 /* With --when oom, and always. */
-static void write_when(FILE *file)
+static void print_when(FILE *file)
 {
 	struct when_account w;
 
 	when_account(&w);
 	(void)fprintf(file,
-		      ",\n \"when\": \"%s\", \"switched\": %s, \"moves\": %s, \"passed\": %" PRIu64
-		      ",\n \"switched_allocation\": %" PRIu64 ", \"switched_bytes\": %" PRIu64
+		      ", \"when\": \"%s\", \"switched\": %s, \"moves\": %s, \"passed\": %" PRIu64
+		      ", \"switched_allocation\": %" PRIu64 ", \"switched_bytes\": %" PRIu64
 		      ", \"switched_ns\": %" PRIu64 ", \"switch_waited_ns\": %" PRIu64,
 		      w.late ? "oom" : "always", w.switched ? "true" : "false",
 		      (w.late ? w.moves : settings_moves()) ? "true" : "false", w.nr_passed,
 		      w.allocation, w.bytes, w.switched_ns, w.waited_ns);
 }
 
+/* One object, as a line. */
+static void print_json(FILE *file, const struct memory_account *a, const struct brackets_account *b,
+		       const struct launches_account *l)
+{
+	(void)fprintf(
+		file,
+		"{\"pid\": %ld, \"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
+		", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
+		", \"allocated_peak_bytes\": %" PRIu64 ", \"gpu_peak_bytes\": %" PRIu64
+		", \"host_peak_bytes\": %" PRIu64 ", \"allocations\": %" PRIu64
+		", \"allocations_reused\": %" PRIu64 ", \"allocations_refused\": %" PRIu64
+		", \"allocations_of_the_driver\": %" PRIu64 ", \"lost_bytes\": %" PRIu64
+		", \"brackets\": %" PRIu64 ", \"brackets_missed\": %" PRIu64
+		", \"ranges_named\": %" PRIu64 ", \"infer_ns\": %" PRIu64
+		", \"mode\": \"%s\", \"brackets_open\": %" PRIu64 ", \"moved_in_bytes\": %" PRIu64
+		", \"moved_out_bytes\": %" PRIu64 ", \"compared_bytes\": %" PRIu64
+		", \"unchanged_bytes\": %" PRIu64 ", \"waits\": %" PRIu64
+		", \"launches_closed\": %" PRIu64 ", \"launches_open\": %" PRIu64,
+		(long)summary.pid, a->device, a->gpu_budget, a->host_budget, a->block_bytes,
+		a->used_high, a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
+		atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes), b->nr,
+		b->nr_missed, b->nr_uses, l->infer_ns, settings_mode_name(settings_get()->mode),
+		b->nr_any, a->in_bytes, a->out_bytes, a->compared_bytes, a->same_bytes, a->nr_waits,
+		l->nr_closed, l->nr_open);
+	print_when(file);
+	(void)fputs("}\n", file);
+}
+
+/* Add a line to a file that other processes add to at the same time. @return 0 or an errno */
+static int append(const char *path, const char *line, size_t bytes)
+{
+	const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	size_t done = 0;
+	int err = 0;
+
+	if (fd < 0)
+		return errno;
+	/* Where there are no locks, one call is enough for a line as a rule. */
+	while (flock(fd, LOCK_EX) && errno == EINTR)
+		;
+	while (done < bytes && !err) {
+		const ssize_t nr = write(fd, line + done, bytes - done);
+
+		if (nr >= 0)
+			done += (size_t)nr;
+		else if (errno != EINTR)
+			err = errno;
+	}
+	if (close(fd) && !err)
+		err = errno;
+	return err;
+}
+
 static void write_json(const char *path, const struct memory_account *a,
 		       const struct brackets_account *b, const struct launches_account *l)
 {
-	FILE *file = fopen(path, "w");
-	int err = 0;
+	char *line = NULL;
+	size_t bytes = 0;
+	FILE *file = open_memstream(&line, &bytes);
+	int err = ENOMEM;
 
 	if (file) {
-		(void)fprintf(
-			file,
-			"{\"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
-			", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
-			",\n \"allocated_peak_bytes\": %" PRIu64 ", \"gpu_peak_bytes\": %" PRIu64
-			", \"host_peak_bytes\": %" PRIu64 ",\n \"allocations\": %" PRIu64
-			", \"allocations_reused\": %" PRIu64 ", \"allocations_refused\": %" PRIu64
-			", \"allocations_of_the_driver\": %" PRIu64 ", \"lost_bytes\": %" PRIu64
-			",\n \"brackets\": %" PRIu64 ", \"brackets_missed\": %" PRIu64
-			", \"ranges_named\": %" PRIu64 ", \"infer_ns\": %" PRIu64
-			",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
-			", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
-			", \"compared_bytes\": %" PRIu64 ", \"unchanged_bytes\": %" PRIu64
-			", \"waits\": %" PRIu64 ",\n \"launches_closed\": %" PRIu64
-			", \"launches_open\": %" PRIu64,
-			a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
-			a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
-			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes), b->nr,
-			b->nr_missed, b->nr_uses, l->infer_ns,
-			settings_mode_name(settings_get()->mode), b->nr_any, a->in_bytes,
-			a->out_bytes, a->compared_bytes, a->same_bytes, a->nr_waits, l->nr_closed,
-			l->nr_open);
-		write_when(file);
-		(void)fputs("}\n", file);
-		err = ferror(file);
-		err |= fclose(file);
+		print_json(file, a, b, l);
+		err = fclose(file) ? ENOMEM : append(path, line, bytes);
 	}
-	if (!file || err)
-		complain("--stats: %s: %s", path, strerror(errno));
+	free(line);
+	if (err)
+		complain("--stats: %s: %s", path, strerror(err));
 }
 
 /* What the trace has, which ends here. */

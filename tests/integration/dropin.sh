@@ -144,6 +144,20 @@ for name in child-uses child-first free-relaxed free-local; do
 done
 echo "ok - children, and captures beside cuMemFree"
 
+# --stats has a line of each process that managed the GPU, and none of an earlier run: two one after the
+# other, eight at once, and again one.
+echo 'of an earlier run' >all.json
+FAKECUDA_DEVICES=2 under 0 --mode fixed --gpu-budget 16MiB --stats all.json -- "$cases" child-first
+python3 "$SOURCE_DIR/tests/support/stats_lines.py" 2 all.json || fail "not two processes" all.json
+export program
+# shellcheck disable=SC2016 # the shell that is run expands it
+under 0 --mode fixed --gpu-budget 4MiB --stats all.json -- sh -c 'for one in 1 2 3 4 5 6 7 8; do
+	"$program" --arrays 4 --passes 2 >/dev/null & done; wait'
+python3 "$SOURCE_DIR/tests/support/stats_lines.py" 8 all.json || fail "not eight processes" all.json
+under 0 --mode fixed --gpu-budget 4MiB --stats all.json -- "$program" --arrays 4 --passes 2
+python3 "$SOURCE_DIR/tests/support/stats_lines.py" 1 all.json || fail "not one process" all.json
+echo "ok - statistics of several processes"
+
 # Out of memory is the program's to deal with.
 under 1 --mode fixed --gpu-budget 1MiB --host-budget 1MiB -- "$program" --arrays 30 --bytes 262144
 has err '^weir: .* asked for, and both budgets are full'
