@@ -38,6 +38,8 @@ int run_check_kernels(const char *path, bool learn)
 	/* That it can be written is known before the program runs. */
 	if (learn && (!rc || rc == -ENOENT))
 		rc = kernel_file_update(&(struct kernel_file){0}, path, err, sizeof(err));
+	if (learn && !rc)
+		kernel_file_clean(path);
 	return rc ? command_complain("run: --%s %s", learn ? "learn" : "kernels", err) : 0;
 }
 
@@ -233,6 +235,8 @@ int run_learn(const char *program, char **argv, const char *kernels, bool quiet)
 
 		if (fd >= 0)
 			unshare(shared, fd);
+		/* A process that was killed may have been writing. */
+		kernel_file_clean(kernels);
 		if (rc)
 			return COMMAND_EXIT_BAD;
 		if (!nr_open)

@@ -2,11 +2,13 @@
 /* See kernel_file.h. */
 #include "shim/kernel_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@
 #define NR_COLUMNS 5u
 #define LAUNCHES " launches"
 #define SLOTS_MIN 64u
+#define PART ".part" /* a file that is being written */
 /* Of one line, with its columns and its end. */
 #define LINE_BYTES (KERNEL_NAME_BYTES + KERNEL_WHY_BYTES + 64)
 
@@ -290,14 +293,14 @@ static void print(FILE *to, const struct kernel_file *file)
 	}
 }
 
-/* Under another name at first. */
+/* Under another name at first: "FILE.123.part", with the process's number. */
 static int write_whole(const struct kernel_file *file, const char *path)
 {
 	char part[PATH_MAX + 32];
 	FILE *to = NULL;
 	int fd, err = 0;
 
-	(void)snprintf(part, sizeof(part), "%s.%ld", path, (long)getpid());
+	(void)snprintf(part, sizeof(part), "%s.%ld" PART, path, (long)getpid());
 	(void)unlink(part);
 	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
@@ -342,19 +345,26 @@ static int merge(struct kernel_file *file, const struct kernel_file *changed)
 	return 0;
 }
 
-/* Processes that write files of a folder take turns. @return what to close, or -errno */
-static int lock_folder(const char *path)
+/*
+ * Processes that write files of a folder take turns.
+ *
+ * @param [out] locked  false: the file system has no locks, and others may be writing.
+ * @return what to close, or -errno
+ */
+static int lock_folder(const char *path, bool *locked)
 {
 	char *copy = strdup(path);
 	int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	const int err = errno;
+	int rc;
 
 	free(copy);
 	if (fd < 0)
 		return -err;
-	while (flock(fd, LOCK_EX))
-		if (errno != EINTR)
-			break; /* a file system without locks */
+	do
+		rc = flock(fd, LOCK_EX);
+	while (rc && errno == EINTR);
+	*locked = !rc;
 	return fd;
 }
 
@@ -381,7 +391,8 @@ int kernel_file_update(const struct kernel_file *changed, const char *path, char
 	/* What a link leads to is replaced, and not the link. */
 	char *there = realpath(path, NULL);
 	const char *file = there ? there : path;
-	const int folder = strlen(file) < PATH_MAX ? lock_folder(file) : -ENAMETOOLONG;
+	bool locked;
+	const int folder = strlen(file) < PATH_MAX ? lock_folder(file, &locked) : -ENAMETOOLONG;
 	int rc = folder;
 
 	if (folder < 0) {
@@ -392,4 +403,74 @@ int kernel_file_update(const struct kernel_file *changed, const char *path, char
 	}
 	free(there);
 	return rc;
+}
+
+/* ------------------------------------------------------------------ what killed processes left */
+
+/* Whether a name is that of a part of the file, "base.123.part", whose process is gone. */
+static bool is_left_name(const char *name, const char *base)
+{
+	const size_t bytes = strlen(base);
+	const char *number = name + bytes + 1;
+	char *end;
+	long pid;
+
+	if (strncmp(name, base, bytes) != 0 || name[bytes] != '.' || *number < '1' || *number > '9')
+		return false;
+	errno = 0;
+	pid = strtol(number, &end, 10);
+	if (errno || pid > INT_MAX || strcmp(end, PART) != 0)
+		return false;
+	return kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+/* Whether a file is the user's own, and begins as one that is written here: as far as it goes. */
+static bool is_left_file(int folder, const char *name)
+{
+	const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[sizeof(HEAD "\n") - 1];
+	struct stat status;
+	bool is_left = false;
+
+	if (fd < 0)
+		return false;
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid()) {
+		const ssize_t nr = read(fd, text, sizeof(text));
+
+		is_left = nr >= 0 && !memcmp(text, HEAD "\n", (size_t)nr);
+	}
+	(void)close(fd);
+	return is_left;
+}
+
+/* Within the folder's lock: who writes now has it. */
+static void clean_locked(int folder, const char *base)
+{
+	const int copy = dup(folder);
+	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+
+	if (!dir) {
+		if (copy >= 0)
+			(void)close(copy);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (is_left_name(entry->d_name, base) && is_left_file(folder, entry->d_name))
+			(void)unlinkat(folder, entry->d_name, 0);
+	(void)closedir(dir);
+}
+
+void kernel_file_clean(const char *path)
+{
+	char *there = realpath(path, NULL);
+	char *file = there ? there : strdup(path);
+	bool locked = false;
+	const int folder = file ? lock_folder(file, &locked) : -1;
+
+	if (locked)
+		clean_locked(folder, basename(file));
+	if (folder >= 0)
+		(void)close(folder);
+	free(file);
 }

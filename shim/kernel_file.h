@@ -83,6 +83,13 @@ uint32_t kernel_file_nr_open(const struct kernel_file *file, const char *name, u
 int kernel_file_update(const struct kernel_file *changed, const char *path, char *err,
 		       size_t err_bytes);
 
+/*
+ * Remove what processes left beside a file that were killed while they brought it up to date: parts
+ * of it, as kernel_file_update() names them, of the same user's processes that are gone. Nothing
+ * happens where the file system has no locks.
+ */
+void kernel_file_clean(const char *path);
+
 void kernel_file_fini(struct kernel_file *file);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/dropin/arrays.h"
@@ -443,6 +444,21 @@ static void reset(void)
 	reuse(own, primary_reset);
 }
 
+/* From here on whoever writes a file is killed. */
+static void write_nothing(void)
+{
+	(void)setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
+}
+
+/* Ends well but for that. */
+static void killed(void)
+{
+	use_all(2, NULL);
+	OK(cu.cuCtxSynchronize());
+	(void)fflush(NULL);
+	(void)atexit(write_nothing);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct arrays_case cases[] = {{"copied", copied},
@@ -464,6 +480,7 @@ int main(int argc, char **argv)
 						   {"reused", reused},
 						   {"released", released},
 						   {"reset", reset},
+						   {"killed", killed},
 						   {NULL, NULL}};
 
 	return arrays_main(argc, argv, cases);

@@ -374,8 +374,26 @@ right "--kernels with --mode fast"
 ends 0 --kernels copied --when oom --gpu-budget 1MiB --stats stats.json -- "$hidden" copied
 right "--kernels with --when oom"
 has stats.json '"when": "oom", "switched": true'
+# What processes leave that are killed as they write: a child as it ends, and weir as it begins.
+rm -f report
+ends 153 --learn killed --gpu-budget 1MiB --stats killed.json -- "$hidden" killed
+has err '^weir: run: --learn: the program was ended by signal 25'
+if ls killed.*.part 2>/dev/null; then
+	fail "what a killed program was writing is left" err
+fi
+sh -c 'ulimit -f 0; exec "$@"' - "$WEIR" run --learn killed -- "$hidden" list 2>/dev/null &
+wait $!
+ls killed.*.part >/dev/null || fail "weir was not killed while it wrote"
+cp killed killed.1
+ends 0 --learn killed --gpu-budget 1MiB --stats killed.json -- "$hidden" list
+if ls killed.*.part 2>/dev/null; then
+	fail "what a killed weir was writing is left" err
+fi
+[ -e killed.1 ] || fail "a copy of the user's is gone" err
+rm killed.1
+[ "$(wc -l <killed.json)" = 1 ] || fail "not the statistics of the last run alone" killed.json
 ls -a >found
-if grep -E '\.[0-9]+$' found; then
+if grep -E '\.(part|[0-9]+)$' found; then
 	fail "a part of a file is left" found
 fi
 echo "ok - what is damaged, and what cannot be"

@@ -387,6 +387,72 @@ static void test_no_file(void **state)
 	assert_string_equal(err, "/nowhere/kernels: No such file or directory");
 }
 
+/* A file beside that of kernels. */
+static void beside(char *name, size_t bytes, const char *suffix, const char *text)
+{
+	FILE *file;
+
+	(void)snprintf(name, bytes, "%s%s", path, suffix);
+	file = fopen(name, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* What a killed process wrote is removed; nothing else is. */
+static void test_clean(void **state)
+{
+	static const char *const kept[] = {
+		".7",	    ".part",	  ".x.part",	       ".07.part",
+		".-7.part", ".1.partial", ".99999999999.part", ".copy"};
+	struct kernel_file file = {0};
+	char name[96], left[96], err[256];
+	int status;
+	pid_t pid;
+
+	(void)state;
+	write_text(HEAD GOOD, strlen(HEAD GOOD));
+	(void)add(&file, "fill", 1, KERNEL_OPEN, 0);
+	pid = fork();
+	if (!pid) {
+		/* The first byte that it writes ends it. */
+		(void)setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
+		(void)kernel_file_update(&file, path, err, sizeof(err));
+		_exit(0);
+	}
+	kernel_file_fini(&file);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	(void)snprintf(left, sizeof(left), "%s.%ld.part", path, (long)pid);
+	assert_int_equal(access(left, F_OK), 0);
+	kernel_file_clean(path);
+	assert_int_equal(access(left, F_OK), -1);
+
+	/* The same, cut off within its head, and with contents. */
+	(void)snprintf(name, sizeof(name), ".%ld.part", (long)pid);
+	for (size_t i = 0; i < 3; i++) {
+		beside(left, sizeof(left), name, i == 0 ? "weir ker" : i == 1 ? HEAD : HEAD GOOD);
+		kernel_file_clean(path);
+		assert_int_equal(access(left, F_OK), -1);
+	}
+	/* One that is none; one whose process lives. */
+	beside(left, sizeof(left), name, "weir trace 1\n");
+	kernel_file_clean(path);
+	assert_int_equal(unlink(left), 0);
+	(void)snprintf(name, sizeof(name), ".%ld.part", (long)getpid());
+	beside(left, sizeof(left), name, HEAD);
+	kernel_file_clean(path);
+	assert_int_equal(unlink(left), 0);
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+		beside(left, sizeof(left), kept[i], HEAD);
+		kernel_file_clean(path);
+		assert_int_equal(unlink(left), 0);
+	}
+	assert_text(HEAD GOOD, strlen(HEAD GOOD));
+	assert_int_equal(unlink(path), 0);
+	kernel_file_clean("/nowhere/kernels");
+}
+
 static void test_names(void **state)
 {
 	(void)state;
@@ -412,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_link),
 		cmocka_unit_test(test_most_launches),
 		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_names),
 	};
 
