@@ -107,7 +107,7 @@ static const struct machine_field kernel_fields[] = {
 
 static const struct machine_field uvm_fields[] = {
 	{FIELD(weir_uvm_desc, batch_faults), FIELD_U32, MACHINE_COUNT, "at most, of one batch"},
-	{FIELD(weir_uvm_desc, batch_ns), FIELD_U64, MACHINE_NS, "one batch of faults"},
+	{FIELD(weir_uvm_desc, batch_ns), FIELD_U64, MACHINE_NS, "one batch of faults on one block"},
 	{FIELD(weir_uvm_desc, page_ns), FIELD_U64, MACHINE_NS,
 	 "going through a 4 KiB page, in a fault or an eviction"},
 	{FIELD(weir_uvm_desc, populate_ns), FIELD_U64, MACHINE_NS,

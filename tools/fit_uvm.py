@@ -46,6 +46,14 @@ RTX5090 = {
 # One H200, 2026-11-20 (docs/results.md): no whole blocks there.
 H200 = {1: (5.509, None, 0.9684, None), 3: (16.55, None, 2.976, None)}
 STREAM = 6.05e9  # bytes a second
+# Of pages at random that the CPU has not mapped, on one H200, 2026-11-21 (docs/results.md): what
+# UVM_BLOCK_SHARE (src/backend/sim/sim_uvm.h) is from. Key of bench_uvm_rates, words, unit, measured.
+UNMAPPED = (
+    ("unmapped_2gib_bytes_per_s", "2 GiB, every page", "GB/s", 1e9, 12.6),
+    ("unmapped_8gib_bytes_per_s", "8 GiB, every page", "GB/s", 1e9, 11.6),
+    ("unmapped_2gib_pages_per_s", "2 GiB, 5 % of the pages", "thousand pages/s", 1e3, 140),
+    ("unmapped_8gib_pages_per_s", "8 GiB, 5 % of the pages", "thousand pages/s", 1e3, 135),
+)
 
 COSTS = ("batch_ns", "page_ns", "populate_ns", "cpu_unmap_ns", "host_page_ns")
 FIT = {
@@ -159,6 +167,12 @@ def table(name, costs):
               "a second into one that reads pages at random (217), and a",
               f"prefetch {rates['prefetch_bytes_per_s'] / 1e9:.3g} GB/s (49.5). The figures in "
               "brackets were measured on an H200."]
+    if name == "h200":
+        lines += ["", "| pages at random, not mapped by the CPU | measured | of the model | |",
+                  "|---|---|---|---|"]
+        for key, words, unit, per, was in UNMAPPED:
+            is_ = model.rates[key] / per
+            lines.append(f"| {words} | {was} {unit} | {is_:.3g} | {100 * (is_ / was - 1):+.1f} % |")
     return lines
 
 

@@ -159,7 +159,7 @@ struct weir_vmm_desc {
 /** What the driver's managed memory costs. Pages are of 4 KiB, blocks of 2 MiB. */
 struct weir_uvm_desc {
 	uint32_t batch_faults; /**< taken at a time, at most; 0: there is no managed memory */
-	uint64_t batch_ns;     /**< one batch: interrupt, fetching, sorting, replay */
+	uint64_t batch_ns;     /**< one batch of faults on one block, from interrupt to replay */
 	uint64_t page_ns;      /**< going through one page, in a fault or an eviction */
 	uint64_t populate_ns;  /**< giving one block device memory, cleared and mapped */
 	uint64_t cpu_unmap_ns; /**< taking one page away from the CPU, in a fault */

@@ -3,8 +3,8 @@
 #
 # The simulated managed memory meets published times within 10 %: GCN training on an RTX 5090 at
 # the two sizes that costs were fitted to, under four managers; with WEIR_TEST_LONG at 8M and 10M,
-# too; and on an H200 at three million nodes, fitted to one. What a machine cannot do is refused in
-# one line. Needs WEIR, the program. Prints a line a test.
+# too; and on an H200 at three million nodes, fitted to one. So do rates of pages at random on the
+# H200. What a machine cannot do is refused in one line. Needs WEIR, the program, BUILD_DIR and SOURCE_DIR. Prints a line a test.
 #
 # Takes 14 s of a processor: the model goes through every fault of a training run.
 #
@@ -13,7 +13,8 @@
 # Long: yes
 set -u
 
-: "${WEIR:?is the program to test}"
+: "${WEIR:?is the program to test}" "${BUILD_DIR:?is the build tree}"
+: "${SOURCE_DIR:?is the source tree}"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
@@ -76,6 +77,20 @@ if [ -n "${WEIR_TEST_LONG-}" ]; then
 fi
 # Measured on one: docs/results.md.
 meets h200 3M uvm=16.55 uvm+prefetch=2.976
+
+# Faults of many blocks at once, as measured on an H200: bytes, and pages, a second.
+"$BUILD_DIR/bench/bench_uvm_rates" "$SOURCE_DIR/machines/h200.json" >"$dir/rates" || fail "bench_uvm_rates"
+for want in unmapped_2gib_bytes=12.6e9 unmapped_8gib_bytes=11.6e9 unmapped_2gib_pages=140e3 \
+	unmapped_8gib_pages=135e3; do
+	name=${want%=*}_per_s
+	sed 's/[,{}]/\n/g' "$dir/rates" | awk -F : -v name="\"$name\"" -v want="${want#*=}" '
+		$1 == name { off = $2 / want - 1; found = 1 }
+		END {
+			bad = !found || off > 0.1 || off < -0.1
+			printf "%sok - h200, %s: %+.1f %%\n", bad ? "not " : "", name, 100 * off
+			exit bad
+		}' || exit 1
+done
 
 # refuses OPTIONS... -- WORDS: the run fails with one line that says so.
 refuses() {

@@ -14,6 +14,7 @@
 #define PAGES 512u
 
 #define BATCH_NS 1000u
+#define BLOCK_NS 560u /* one more block that is serviced: UVM_BLOCK_SHARE of it */
 #define PAGE_NS 10u
 #define POPULATE_NS 5000u
 #define CPU_UNMAP_NS 100u
@@ -28,7 +29,8 @@
 #define PAGES_NS (PAGES * PAGE_NS)
 #define FIRST_NS (6 * BATCH_NS + PAGES_NS + POPULATE_NS)
 #define DEMAND_NS (6 * (BATCH_NS + LATENCY_NS + COPY_NS) + PAGES_NS + POPULATE_NS + IN_NS)
-#define EVICT_NS (PAGES_NS + LATENCY_NS + COPY_NS + OUT_NS)
+#define PREFETCH_OUT_NS (PAGES_NS + LATENCY_NS + COPY_NS + OUT_NS)
+#define EVICT_NS (BLOCK_NS + PREFETCH_OUT_NS)
 
 struct fixture {
 	struct backend *b, *sim; /* the one, or a wrapper of it */

@@ -97,13 +97,14 @@ static void test_advice_read_mostly(void **state)
 	touch(f, a, BLOCK, WEIR_READ);
 	expect_nothing(f);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
-	expect_costs_of(f, (struct costs){.first = FIRST_NS, .eviction = PAGES_NS});
+	expect_costs_of(f, (struct costs){.first = FIRST_NS, .eviction = BLOCK_NS + PAGES_NS});
 	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION], BLOCK);
 	/* And once more, there and back. */
 	touch(f, a, BLOCK, WEIR_READ);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
 	expect_costs_of(f, (struct costs){.demand = 2 * DEMAND_NS,
-					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS + PAGES_NS});
+					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS + BLOCK_NS +
+						      PAGES_NS});
 	expect_in_place(f, 0, 0);
 	f->b->managed->free(f->b, a);
 	f->b->managed->free(f->b, b);
@@ -161,15 +162,15 @@ static void test_advice_read_mostly_prefetch(void **state)
 	advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0);
 	touch(f, a, BLOCK, WEIR_OVERWRITE);
 	prefetch(f, a, BLOCK, HOST);
-	expect_costs_of(
-		f, (struct costs){.first = FIRST_NS, .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
+	expect_costs_of(f, (struct costs){.first = FIRST_NS,
+					  .eviction = PREFETCH_OUT_NS + PAGES * HOST_PAGE_NS});
 	expect_used(f, BLOCK, BLOCK, 0);
 	touch(f, a, BLOCK, WEIR_READ);
 	expect_nothing(f);
 	touch(f, a, BLOCK, WEIR_WRITE);
 	expect_costs_of(f, (struct costs){.demand = BATCH_NS + PAGES_NS + PAGES * CPU_UNMAP_NS});
 	prefetch(f, a, BLOCK, HOST);
-	expect_costs_of(f, (struct costs){.eviction = EVICT_NS});
+	expect_costs_of(f, (struct costs){.eviction = PREFETCH_OUT_NS});
 	/* It is there: nothing to copy once more, or back. */
 	prefetch(f, a, BLOCK, HOST);
 	prefetch(f, a, BLOCK, GPU0);
@@ -196,7 +197,7 @@ static void test_advice_unset_read_mostly(void **state)
 
 	advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0);
 	prefetch(f, a, BLOCK, HOST);
-	expect_costs_of(f, (struct costs){.eviction = EVICT_NS});
+	expect_costs_of(f, (struct costs){.eviction = PREFETCH_OUT_NS});
 	advise(f, a, BACKEND_ADVICE_PREFERRED, GPU0);
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_UNSET_READ_MOSTLY, 0), PAGES_NS);
 	expect_used(f, BLOCK, BLOCK, 0);
@@ -302,7 +303,7 @@ static void test_advice_preferred_gpu(void **state)
 	advise(f, a + BLOCK, BACKEND_ADVICE_PREFERRED, GPU1);
 	touch(f, a + BLOCK, 3 * KIB(4), WEIR_OVERWRITE);
 	expect_costs_of(f, (struct costs){.first = 3 * (BATCH_NS + PAGE_NS) + POPULATE_NS,
-					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
+					  .eviction = PREFETCH_OUT_NS + PAGES * HOST_PAGE_NS});
 	f->b->managed->free(f->b, a);
 }
 
@@ -369,7 +370,7 @@ static void test_advice_precedence(void **state)
 	expect_costs_of(f, (struct costs){.demand = DEMAND_NS});
 	expect_in_place(f, 0, 0);
 	prefetch(f, a, BLOCK, HOST);
-	expect_costs_of(f, (struct costs){.eviction = EVICT_NS});
+	expect_costs_of(f, (struct costs){.eviction = PREFETCH_OUT_NS});
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_UNSET_PREFERRED, 0), PAGES_NS);
 	touch(f, a, BLOCK, WEIR_READ);
 	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});

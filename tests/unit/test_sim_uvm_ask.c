@@ -311,7 +311,7 @@ static void test_ask_more(void **state)
 	a = managed(f, 6 * BLOCK);
 	more = 2;
 	assert_int_equal(touch_on(f, f->stream, a, KIB(4), WEIR_WRITE), 0);
-	expect_costs(f, BATCH_NS + 3 * (PAGES_NS + POPULATE_NS), 0, 0);
+	expect_costs(f, BATCH_NS + 2 * BLOCK_NS + 3 * (PAGES_NS + POPULATE_NS), 0, 0);
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), 3 * BLOCK);
 	assert_int_equal(stats_of(f, 0).nr_faults, 1);
 	/* The last block: there is none behind it. */
@@ -325,7 +325,7 @@ static void test_ask_more(void **state)
 	more = -8;
 	assert_int_equal(touch_on(f, f->stream, a + 4 * BLOCK, KIB(4), WEIR_WRITE), 0);
 	expect_costs(f, 0,
-		     BATCH_NS + LATENCY_NS +
+		     BATCH_NS + BLOCK_NS + LATENCY_NS +
 			     2 * (PAGES * (PAGE_NS + CPU_UNMAP_NS) + POPULATE_NS + COPY_NS + IN_NS),
 		     0);
 	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_PREFETCH], 3 * BLOCK);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "machine/machine_file.h"
+#include "src/backend/sim/sim_uvm.h"
 #include "workloads/gcn/gcn.h"
 
 #define SLICE 250000u
@@ -30,6 +31,7 @@ static struct weir_machine_desc base;
 /* The last epoch. */
 struct epoch {
 	double s, time_s[BACKEND_TIME_NR];
+	struct manager_stats all; /* of the whole run */
 };
 
 static int setup(void **state)
@@ -58,6 +60,7 @@ static struct epoch train(const struct weir_machine_desc *desc, const char *name
 	assert_int_equal(gcn_run(manager, &params, &result, NULL, 0), 0);
 	out.s = result.epoch_s[EPOCHS - 1];
 	memcpy(out.time_s, result.time_s[EPOCHS - 1], sizeof(out.time_s));
+	manager->ops->stats(manager, &out.all);
 	gcn_result_free(&result);
 	manager->ops->destroy(manager);
 	weir_machine_close(config.machine);
@@ -181,6 +184,45 @@ static void test_uvm_twice_the_batch(void **state)
 	assert_true(c.time_s[BACKEND_TIME_DEMAND] > 1.5 * a.time_s[BACKEND_TIME_DEMAND]);
 }
 
+/* Bytes of a run, by whatever cause. */
+static double moved(const struct epoch *of, enum backend_direction way)
+{
+	double bytes = 0;
+
+	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+		bytes += (double)of->all.bytes[way][cause];
+	return bytes;
+}
+
+/*
+ * Where rows thrash, the tree moves about the bytes that whole blocks do: a block's chunk is what
+ * others are evicted for, however little of it came. But it goes through each block at every fault,
+ * so that the time apart is faults times what one more block takes, and little besides. What is
+ * evicted is gone through once, as well.
+ */
+static void test_uvm_blocks_one_by_one(void **state)
+{
+	struct weir_machine_desc twice = base;
+	struct epoch tree, whole, slower;
+	double faults, block_s = UVM_BLOCK_SHARE * (double)base.uvm.batch_ns / 1e9;
+	double apart, evicted;
+
+	(void)state;
+	tree = train(&base, "uvm+prefetch", THRASH);
+	whole = train(&base, "uvm+prefetch+max", THRASH);
+	assert_true(relative_off(moved(&tree, BACKEND_TO_DEVICE),
+				 moved(&whole, BACKEND_TO_DEVICE)) < 0.03);
+	faults = (double)(tree.all.nr_faults - whole.all.nr_faults) / EPOCHS;
+	apart = tree.time_s[BACKEND_TIME_DEMAND] - whole.time_s[BACKEND_TIME_DEMAND];
+	assert_true(apart > faults * block_s && apart < 1.2 * faults * block_s);
+
+	twice.uvm.batch_ns *= 2;
+	slower = train(&twice, "uvm+prefetch+max", THRASH);
+	apart = slower.time_s[BACKEND_TIME_EVICTION] - whole.time_s[BACKEND_TIME_EVICTION];
+	evicted = moved(&whole, BACKEND_TO_HOST) / EPOCHS / (double)UVM_BLOCK_BYTES;
+	assert_true(relative_off(apart, block_s * evicted) < 0.05);
+}
+
 /* Half the memory: the same first touches, and what did not move moves; never faster. */
 static void test_uvm_half_the_memory(void **state)
 {
@@ -228,6 +270,7 @@ int main(void)
 		cmocka_unit_test(test_uvm_half_the_link),
 		cmocka_unit_test(test_uvm_half_the_service),
 		cmocka_unit_test(test_uvm_twice_the_batch),
+		cmocka_unit_test(test_uvm_blocks_one_by_one),
 		cmocka_unit_test(test_uvm_half_the_memory),
 		cmocka_unit_test(test_uvm_cliff),
 	};

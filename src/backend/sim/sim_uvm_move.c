@@ -62,6 +62,12 @@ static const struct weir_link_desc *host_link(const struct sim *sim, uint32_t de
 					  device_memory(sim, device))];
 }
 
+/* One more block that is serviced: in a batch beside its first, or to be evicted. */
+static double block_ns(const struct sim *sim)
+{
+	return UVM_BLOCK_SHARE * (double)sim->base.desc.uvm.batch_ns;
+}
+
 /* Bytes over the link between a device and the host, without the copy's own latency. */
 static double copy_ns(const struct sim *sim, uint32_t device, uint32_t nr_pages, bool to_host)
 {
@@ -153,6 +159,7 @@ static int block_evict(struct sim *sim, struct uvm_block *block, enum weir_cause
 	if (err)
 		return err;
 	cost->ns[BACKEND_TIME_EVICTION] +=
+		(cause == WEIR_CAUSE_PREFETCH ? 0 : block_ns(sim)) +
 		(double)uvm_pages_count(&twice) * (double)sim->base.desc.uvm.page_ns;
 	block_set_gpu(block, &none);
 	chunk_put(sim, block);
@@ -368,6 +375,8 @@ static int beside_bring(struct uvm_batch *batch, struct uvm_block *block)
 	if (err)
 		return err;
 	first = !uvm_pages_count(&block->host);
+	batch->cost->ns[first ? BACKEND_TIME_FIRST_TOUCH : BACKEND_TIME_DEMAND] +=
+		block_ns(batch->sim);
 	region_bring(batch, block, &all, nr_chunks, first, false, WEIR_CAUSE_PREFETCH);
 	return 0;
 }
@@ -425,15 +434,17 @@ int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page, b
 void uvm_batch_end(struct uvm_batch *batch)
 {
 	const struct weir_link_desc *link = host_link(batch->sim, batch->device);
-	double fixed = (double)batch->sim->base.desc.uvm.batch_ns;
+	double batch_ns = (double)batch->sim->base.desc.uvm.batch_ns, fault_ns;
 	uint32_t nr = batch->nr_first + batch->nr_demand + batch->nr_remote;
 	double *ns = batch->cost->ns;
 
 	if (!nr)
 		return;
-	ns[BACKEND_TIME_FIRST_TOUCH] += fixed * batch->nr_first / nr;
-	ns[BACKEND_TIME_DEMAND] += fixed * batch->nr_demand / nr;
-	ns[BACKEND_TIME_IN_PLACE] += fixed * batch->nr_remote / nr;
+	/* Each of its faults is on another block, and its blocks are serviced one by one. */
+	fault_ns = (batch_ns + block_ns(batch->sim) * (nr - 1)) / nr;
+	ns[BACKEND_TIME_FIRST_TOUCH] += fault_ns * batch->nr_first;
+	ns[BACKEND_TIME_DEMAND] += fault_ns * batch->nr_demand;
+	ns[BACKEND_TIME_IN_PLACE] += fault_ns * batch->nr_remote;
 	/* Its copies run one behind the other: the last one's latency shows. */
 	if (batch->copies)
 		ns[BACKEND_TIME_DEMAND] += (double)link->latency_ns;
