@@ -122,7 +122,8 @@ static bool place_note(struct search *search, uint32_t place)
 		search->uses->new_place = true;
 		return INFER_RARE <= search->nr_launches;
 	}
-	return (uint64_t)count(nr_seen) * INFER_RARE <= search->nr_launches;
+	return (uint64_t)count(nr_seen) * INFER_RARE_PART <= search->nr_launches &&
+	       INFER_RARE <= search->nr_launches;
 }
 
 /* Mark each range that is among the uses; from there on, each one that joins them. */
@@ -161,7 +162,8 @@ static uint32_t use_find(const struct search *search, uint32_t id)
 	return u;
 }
 
-static int use_add(struct search *search, const struct range_live *range, uint32_t place, bool rare)
+static int use_add(struct search *search, const struct range_live *range,
+		   const struct candidate *candidate, bool rare)
 {
 	struct infer_uses *uses = search->uses;
 	int err = 0;
@@ -174,7 +176,9 @@ static int use_add(struct search *search, const struct range_live *range, uint32
 						   .bytes = range->bytes,
 						   .serial = range->serial,
 						   .id = range->id,
-						   .place = place,
+						   .place = candidate->place,
+						   .nr = 1,
+						   .at = candidate->value,
 						   .rare = rare};
 	uses->nr_rare += rare;
 	if (search->marked) {
@@ -210,10 +214,17 @@ static int look_up(struct search *search)
 		rare = place_note(search, candidate->place);
 		at = use_find(search, range->id);
 		if (at == uses->nr) {
-			err = use_add(search, range, candidate->place, rare);
-		} else if (uses->use[at].rare && !rare) {
+			err = use_add(search, range, candidate, rare);
+			continue;
+		}
+		if (rare)
+			continue;
+		if (uses->use[at].rare) {
 			uses->use[at].rare = false;
+			uses->use[at].at = candidate->value;
 			uses->nr_rare--;
+		} else {
+			uses->use[at].nr++;
 		}
 	}
 	search->nr = 0;

@@ -17,6 +17,7 @@
 #include "shim/settings.h"
 #include "shim/streams.h"
 #include "shim/summary.h"
+#include "shim/windows.h"
 #include "src/base/clock.h"
 #include "src/base/hash.h"
 #include "weir/trace.h"
@@ -34,20 +35,21 @@
 /* A kernel that was launched. Kept until the process ends: traces name it. */
 struct kernel {
 	struct kernel *next;
-	const void *key;	    /* NULL: what had the key may be unloaded */
-	bool marks;		    /* counts for --mark */
-	uint64_t code;		    /* see code.h; 0: nobody asks */
-	atomic_bool said;	    /* that it may use any range */
-	_Atomic(uint32_t) nr_looks; /* launches whose small ranges were looked at */
-	_Atomic(const char *) any;  /* why it may; NULL: nothing says so */
+	const void *key;		   /* NULL: what had the key may be unloaded */
+	bool marks;			   /* counts for --mark */
+	uint64_t code;			   /* see code.h; 0: nobody asks */
+	atomic_bool said;		   /* that it may use any range */
+	_Atomic(uint32_t) nr_looks;	   /* launches whose small ranges were looked at */
+	_Atomic(const char *) any;	   /* why it may; NULL: nothing says so */
+	_Atomic(struct windows *) windows; /* NULL: no launch named anything large yet */
 	char name[];
 };
 
 /* What a thread uses for one launch after another. */
 struct scratch {
 	struct infer_uses uses;
-	struct weir_use *use; /* those that are rare come last */
-	uint32_t max, nr_likely, nr_launches;
+	struct weir_use *use; /* those that are rare come last, and with them the rest of ranges */
+	uint32_t nr, max, nr_likely, nr_launches;
 	void *seen; /* EVIDENCE_BYTES_MAX bytes; NULL: not yet */
 };
 
@@ -57,7 +59,7 @@ static struct {
 	pthread_once_t once;
 	pthread_key_t scratch;
 	_Atomic(uint64_t) nr_marking; /* launches of kernels that mark */
-	_Atomic(uint64_t) nr_closed, nr_open, infer_ns;
+	_Atomic(uint64_t) nr_closed, nr_open, nr_windows, infer_ns;
 	_Atomic(const struct kernel *) last[LAUNCHES_LAST]; /* launched last, a ring */
 	_Atomic(uint32_t) nr_last;
 } launches = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
@@ -178,6 +180,7 @@ static struct kernel *add_kernel(cu_function function)
 		atomic_init(&kernel->said, false);
 		atomic_init(&kernel->nr_looks, 0);
 		atomic_init(&kernel->any, NULL);
+		atomic_init(&kernel->windows, NULL);
 		memcpy(kernel->name, name, strlen(name) + 1);
 		kernel->marks = !settings_get()->mark || strstr(name, settings_get()->mark);
 		(void)infer_kernel_add(memory_infer(), function, nr < 0 ? NULL : param,
@@ -209,42 +212,86 @@ void launches_forget_kernels(void)
 
 /* ------------------------------------------------------------------ launches */
 
+/* Room for so many uses. @return false: no memory */
+static bool grow(struct scratch *scratch, uint32_t nr)
+{
+	struct weir_use *more;
+
+	if (nr <= scratch->max)
+		return true;
+	more = realloc(scratch->use, nr * sizeof(*more));
+	if (!more)
+		return false;
+	scratch->use = more;
+	scratch->max = nr;
+	return true;
+}
+
+/* What is known of a kernel's windows; NULL: no memory. */
+static struct windows *windows_of(struct kernel *kernel)
+{
+	struct windows *windows = atomic_load(&kernel->windows), *made;
+
+	if (windows)
+		return windows;
+	made = windows_create();
+	if (!made || atomic_compare_exchange_strong(&kernel->windows, &windows, made))
+		return made;
+	windows_destroy(made);
+	return windows;
+}
+
+/* Of a range that a launch names at one place, the bytes that it is taken to use from the pointer
+ * on; 0: all of it. */
+static uint64_t find_window(struct kernel *kernel, const struct infer_use *use)
+{
+	struct windows *windows;
+
+	if (use->rare || use->nr > 1 || use->bytes < WINDOWS_RANGE_MIN || !settings_moves())
+		return 0;
+	windows = windows_of(kernel);
+	return windows ? windows_note(windows, use->place, use->serial, use->at - use->addr,
+				      use->bytes)
+		       : 0;
+}
+
 /* The ranges that a launch names, as the space is told. @return false: they are not known */
-static bool find_uses(struct scratch *scratch, const struct infer_launch *launch)
+static bool find_uses(struct kernel *kernel, struct scratch *scratch,
+		      const struct infer_launch *launch)
 {
 	struct infer_uses *found = &scratch->uses;
 
-	if (infer_launch(memory_infer(), launch, found))
+	if (infer_launch(memory_infer(), launch, found) || !grow(scratch, 2 * found->nr))
 		return false;
-	if (found->nr > scratch->max) {
-		struct weir_use *more = realloc(scratch->use, found->nr * sizeof(*more));
-
-		if (!more)
-			return false;
-		scratch->use = more;
-		scratch->max = found->nr;
-	}
+	scratch->nr = found->nr;
 	scratch->nr_likely = 0;
 	for (uint32_t u = 0, rare = found->nr - found->nr_rare; u < found->nr; u++) {
 		const struct infer_use *use = &found->use[u];
+		const struct weir_use whole = bracket_use(use->addr, use->bytes);
+		const uint64_t window = find_window(kernel, use);
 
 		scratch->use[use->rare ? rare++ : scratch->nr_likely++] =
-			bracket_use(use->addr, use->bytes);
+			window ? bracket_use(use->at, window) : whole;
+		if (window)
+			scratch->use[scratch->nr++] = whole;
 	}
+	if (scratch->nr > found->nr)
+		atomic_fetch_add(&launches.nr_windows, scratch->nr - found->nr);
 	return true;
 }
 
 /* The same; what it takes is measured at one launch of many, which counts for all of them, since
  * two calls of the clock cost a tenth of a search. */
-static bool find_uses_timed(struct scratch *scratch, const struct infer_launch *launch)
+static bool find_uses_timed(struct kernel *kernel, struct scratch *scratch,
+			    const struct infer_launch *launch)
 {
 	uint64_t since_ns;
 	bool known;
 
 	if (scratch->nr_launches++ % TIMED_EVERY != TIMED_EVERY / 2)
-		return find_uses(scratch, launch);
+		return find_uses(kernel, scratch, launch);
 	since_ns = clock_now_ns();
-	known = find_uses(scratch, launch);
+	known = find_uses(kernel, scratch, launch);
 	atomic_fetch_add(&launches.infer_ns, TIMED_EVERY * (clock_now_ns() - since_ns));
 	return known;
 }
@@ -423,7 +470,7 @@ static cu_result begin(struct launch *l, cu_function function, cu_stream stream,
 		brackets_note_missed();
 		return settings_moves() ? CU_OUT_OF_MEMORY : CU_SUCCESS;
 	}
-	known = find_uses_timed(scratch, launch);
+	known = find_uses_timed(l->kernel, scratch, launch);
 	why = judge(l, stream, scratch, known, &looks);
 	keep_last(l->kernel);
 	mark_epoch(l->kernel);
@@ -434,7 +481,7 @@ static cu_result begin(struct launch *l, cu_function function, cu_stream stream,
 	}
 	if (known)
 		uses = (struct bracket_uses){.use = scratch->use,
-					     .nr = scratch->uses.nr,
+					     .nr = scratch->nr,
 					     .nr_likely = scratch->nr_likely,
 					     .launched = hash_mix(0, (uintptr_t)l->kernel) | 1};
 	uses.any = why != NULL;
@@ -482,6 +529,7 @@ void launches_account(struct launches_account *out)
 	*out = (struct launches_account){
 		.nr_closed = atomic_load(&launches.nr_closed),
 		.nr_open = atomic_load(&launches.nr_open),
+		.nr_windows = atomic_load(&launches.nr_windows),
 		.infer_ns = atomic_load(&launches.infer_ns),
 	};
 }

@@ -41,7 +41,7 @@ void launches_last(const char **name);
 /* What became of launches where memory moves: those that were taken to use what they name, and
  * those that might use any range; and the time spent on finding what they name, in all. */
 struct launches_account {
-	uint64_t nr_closed, nr_open, infer_ns;
+	uint64_t nr_closed, nr_open, nr_windows, infer_ns;
 };
 void launches_account(struct launches_account *out);
 

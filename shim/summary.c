@@ -201,26 +201,27 @@ static void print_when(FILE *file)
 static void print_json(FILE *file, const struct memory_account *a, const struct brackets_account *b,
 		       const struct launches_account *l)
 {
-	(void)fprintf(
-		file,
-		"{\"pid\": %ld, \"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
-		", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
-		", \"allocated_peak_bytes\": %" PRIu64 ", \"gpu_peak_bytes\": %" PRIu64
-		", \"host_peak_bytes\": %" PRIu64 ", \"allocations\": %" PRIu64
-		", \"allocations_reused\": %" PRIu64 ", \"allocations_refused\": %" PRIu64
-		", \"allocations_of_the_driver\": %" PRIu64 ", \"lost_bytes\": %" PRIu64
-		", \"brackets\": %" PRIu64 ", \"brackets_missed\": %" PRIu64
-		", \"ranges_named\": %" PRIu64 ", \"infer_ns\": %" PRIu64
-		", \"mode\": \"%s\", \"brackets_open\": %" PRIu64 ", \"moved_in_bytes\": %" PRIu64
-		", \"moved_out_bytes\": %" PRIu64 ", \"compared_bytes\": %" PRIu64
-		", \"unchanged_bytes\": %" PRIu64 ", \"waits\": %" PRIu64
-		", \"launches_closed\": %" PRIu64 ", \"launches_open\": %" PRIu64,
-		(long)summary.pid, a->device, a->gpu_budget, a->host_budget, a->block_bytes,
-		a->used_high, a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
-		atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes), b->nr,
-		b->nr_missed, b->nr_uses, l->infer_ns, settings_mode_name(settings_get()->mode),
-		b->nr_any, a->in_bytes, a->out_bytes, a->compared_bytes, a->same_bytes, a->nr_waits,
-		l->nr_closed, l->nr_open);
+	(void)fprintf(file,
+		      "{\"pid\": %ld, \"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
+		      ", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
+		      ", \"allocated_peak_bytes\": %" PRIu64 ", \"gpu_peak_bytes\": %" PRIu64
+		      ", \"host_peak_bytes\": %" PRIu64 ", \"allocations\": %" PRIu64
+		      ", \"allocations_reused\": %" PRIu64 ", \"allocations_refused\": %" PRIu64
+		      ", \"allocations_of_the_driver\": %" PRIu64 ", \"lost_bytes\": %" PRIu64
+		      ", \"brackets\": %" PRIu64 ", \"brackets_missed\": %" PRIu64
+		      ", \"ranges_named\": %" PRIu64 ", \"infer_ns\": %" PRIu64
+		      ", \"mode\": \"%s\", \"brackets_open\": %" PRIu64
+		      ", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
+		      ", \"compared_bytes\": %" PRIu64 ", \"unchanged_bytes\": %" PRIu64
+		      ", \"waits\": %" PRIu64 ", \"launches_closed\": %" PRIu64
+		      ", \"launches_open\": %" PRIu64 ", \"windows\": %" PRIu64,
+		      (long)summary.pid, a->device, a->gpu_budget, a->host_budget, a->block_bytes,
+		      a->used_high, a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused,
+		      a->nr_refused, atomic_load(&summary.nr_passed),
+		      atomic_load(&summary.lost_bytes), b->nr, b->nr_missed, b->nr_uses,
+		      l->infer_ns, settings_mode_name(settings_get()->mode), b->nr_any, a->in_bytes,
+		      a->out_bytes, a->compared_bytes, a->same_bytes, a->nr_waits, l->nr_closed,
+		      l->nr_open, l->nr_windows);
 	print_when(file);
 	(void)fputs("}\n", file);
 }

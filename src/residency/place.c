@@ -36,11 +36,17 @@ static uint32_t nr_missing(const struct space_use *use)
 	return nr;
 }
 
+/* Whether it is one of the parts of its range that come and go. */
+static bool is_streamed(const struct space_use *use)
+{
+	return use->nr < use->range->nr_blocks && schedule_streams(use->range);
+}
+
 /* What the plan wants resident of a use's range; where parts of it come and go, all of this one. */
 static uint32_t planned_for(const struct space_use *use)
 {
-	return schedule_streams(use->range) ? range_nr_resident(use->range) + nr_missing(use)
-					    : schedule_level(use->range);
+	return is_streamed(use) ? range_nr_resident(use->range) + nr_missing(use)
+				: schedule_level(use->range);
 }
 
 /* What of the use's range should be resident. A bracket gets one answer, however often it waits. */
@@ -75,7 +81,7 @@ static void get_wanted(struct weir_space *space, const struct space_use *use,
 		add_past(space, use, &q);
 	*out = space->residency->decide->bring_in(&q);
 	/* The few blocks that all of a range goes through are worth more than what others have. */
-	out->evict_for_moved |= schedule_streams(range);
+	out->evict_for_moved |= is_streamed(use);
 	ask_admit(space, use, out);
 	space->keep_marked = kept;
 	r->answer_mark = space->mark;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs that do the same in each of many passes over the arrays of arrays.h, one for each run:
- * "reads" reads them alone, "writes" writes them all. A kernel of its own begins each pass. It
+ * "reads" reads them alone, "writes" writes them all; "slices" and its like add up a large
+ * allocation slice by slice. A kernel of its own begins each pass. It
  * prints what it read; the kernels are those of tests/fakecuda/fakecuda.h. It includes nothing of
  * weir, but for what api.h declares.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/dropin/arrays.h"
 
 enum { PASSES = 24, TIMES = 4 };
+enum { SLICES = 20, SLICE_BYTES = 4 << 20, SLICE_WORDS = SLICE_BYTES / 4 };
 
 static void pass_begin(uint64_t pass, CUstream stream)
 {
@@ -44,10 +47,57 @@ static void writes(void)
 	}
 }
 
+/* A large allocation, whose slices a loop adds up, each by a launch that is given its address, and
+ * sums so many slices from there on. Beside it all arrays are used. */
+static void add_slices(unsigned nr_slices, bool writes)
+{
+	CUstream stream = stream_make();
+	uint64_t nr = (uint64_t)nr_slices * SLICE_WORDS;
+	CUdeviceptr all;
+
+	OK(cu.cuMemAlloc(&all, (size_t)SLICES * SLICE_BYTES));
+	for (unsigned n = 0; n < SLICES; n++)
+		OK(cu.cuMemsetD32Async(all + (CUdeviceptr)n * SLICE_BYTES, n + 1, SLICE_WORDS,
+				       stream));
+	for (uint64_t pass = 0; pass < PASSES / 2; pass++) {
+		pass_begin(pass, stream);
+		for (unsigned n = 0; n + nr_slices <= SLICES; n++) {
+			CUdeviceptr slice = all + (CUdeviceptr)n * SLICE_BYTES;
+			uint64_t value = 1000 * pass + n;
+
+			LAUNCH("sum", stream, &array[n], &slice, &nr);
+			if (writes)
+				LAUNCH("fill", stream, &slice, &nr, &value);
+		}
+		OK(cu.cuStreamSynchronize(stream));
+		for (unsigned n = 0; n + nr_slices <= SLICES; n++)
+			show("slice", array[n], 1);
+	}
+	OK(cu.cuMemFree(all));
+}
+
+static void slices(void)
+{
+	add_slices(1, false);
+}
+
+static void slices_written(void)
+{
+	add_slices(1, true);
+}
+
+/* Each launch uses more than the distance to the next one's address. */
+static void strays(void)
+{
+	add_slices(3, false);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct arrays_case cases[] = {
-		{"reads", reads}, {"writes", writes}, {NULL, NULL}};
+		{"reads", reads},   {"writes", writes},
+		{"slices", slices}, {"slices-written", slices_written},
+		{"strays", strays}, {NULL, NULL}};
 
 	return arrays_main(argc, argv, cases);
 }

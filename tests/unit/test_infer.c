@@ -257,18 +257,17 @@ static void test_rare_places(void **state)
 		add(BASE + 4 * n * BYTES, BYTES);
 	declare(0, sizeof(param));
 	for (uint32_t n = 0; n < 8 * INFER_RARE; n++) {
-		const bool rare = n % 20 == 3 && (n / 20 + 1) * INFER_RARE <= n + 1;
+		const bool chance = n % 20 > 10, rare = chance && n + 1 >= INFER_RARE;
 
-		/* By choice each other time; by chance once in 20. */
-		param[2] = n % 2 ? 0 : BASE + 4 * BYTES;
-		param[3] = n % 20 == 3 ? BASE + 8 * BYTES : 0;
+		/* By choice two times of three; by chance nine times of twenty. */
+		param[2] = n % 3 == 2 ? 0 : BASE + 4 * BYTES;
+		param[3] = chance ? BASE + 8 * BYTES : 0;
 		launch(0, param);
-		assert_int_equal(uses.nr, 1u + !(n % 2) + (n % 20 == 3));
+		assert_int_equal(uses.nr, 1u + (n % 3 != 2) + chance);
 		assert_int_equal(uses.nr_rare, rare);
 		for (uint32_t u = 0; u < uses.nr; u++)
 			assert_int_equal(uses.use[u].rare,
 					 uses.use[u].addr == BASE + 8 * BYTES && rare);
-		assert_int_equal(rare, n % 20 == 3 && n > 4 * INFER_RARE - 2);
 	}
 	/* Where it is found again at a place where it belongs, it is not rare; in either order. */
 	param[1] = BASE;
@@ -285,6 +284,28 @@ static void test_rare_places(void **state)
 	assert_int_equal(uses.nr, 2);
 	assert_int_equal(uses.nr_rare, 1);
 	assert_true(uses.use[1].rare);
+}
+
+/* At how many places a range is found, and what stands at the lowest; those that are rare are left
+ * out. */
+static void test_values(void **state)
+{
+	uint64_t param[4] = {0};
+
+	(void)state;
+	add(BASE, BYTES);
+	declare(0, sizeof(param));
+	for (uint32_t n = 0; n < 2 * INFER_RARE; n++) {
+		const bool chance = n > INFER_RARE && n % 4 == 0;
+
+		param[0] = chance ? BASE : 0;
+		param[1] = BASE + 8;
+		param[3] = n % 2 ? BASE + 16 : 0;
+		launch(0, param);
+		assert_int_equal(uses.nr, 1);
+		assert_int_equal(uses.use[0].at, BASE + 8);
+		assert_int_equal(uses.use[0].nr, n % 2 && n + 1 < INFER_RARE ? 2 : 1);
+	}
 }
 
 static void test_place_hash_stays(void **state)
@@ -503,6 +524,7 @@ int main(void)
 		TEST(test_list_names_each_range_once),
 		TEST(test_layout_and_buffer),
 		TEST(test_rare_places),
+		TEST(test_values),
 		TEST(test_places_are_a_set),
 		TEST(test_place_hash_stays),
 		TEST(test_range_comes_back),
