@@ -66,6 +66,7 @@ void block_change(struct range *range, struct block *block, const struct copies 
 	count(range, block, (uint32_t)-1);
 	block->at = *to;
 	count(range, block, 1);
+	wide_count(range);
 	if (block_is_settled_at(block, range->own))
 		range->nr_arrivals++;
 }
@@ -77,6 +78,7 @@ void block_set_dead(struct range *range, struct block *block, bool dead)
 	block_count(range, block, (uint32_t)-1);
 	block->at.dead = dead;
 	block_count(range, block, 1);
+	wide_count(range);
 }
 
 void block_set_mapped(struct range *range, struct block *block, struct chunk *chunk)

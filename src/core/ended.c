@@ -30,7 +30,7 @@ bool space_is_before(const struct weir_space *space, const struct stream_slot *s
 bool range_is_before(const struct weir_space *space, const struct range *range,
 		     const struct stream_slot *slot)
 {
-	bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
+	bracket_seq_t seq = range_newest_use(space, range);
 
 	return seq <= space->done_seq ||
 	       are_before(space, space->nr_devices == 1 ? UINT64_MAX : range->users, slot);
@@ -92,6 +92,7 @@ bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_brack
 	ended->slot->last_seq = seq;
 	spare.nr = spare.nr_named = 0;
 	spare.all = spare.unordered = false;
+	spare.wide = 0;
 	*uses = spare;
 	return seq;
 }

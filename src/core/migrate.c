@@ -45,7 +45,7 @@ void migrate_drop_stale(struct weir_space *space)
 		struct range *range = space->range[r];
 		bool all = true; /* up to here */
 
-		if (range->last_use > space->done_seq)
+		if (range_last_use(space, range) > space->done_seq)
 			continue; /* all are held */
 		for (uint32_t i = range->first_stale; i < range->nr_blocks && range->nr_stale;
 		     i++) {
@@ -417,7 +417,7 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 			    WEIR_CAUSE_EVICTION);
 	taker->ready = 0;
 	/* The chunk is in use by what used the giver. */
-	taker->last_use = MAX(taker->last_use, range_block_last_use(from, i));
+	taker->last_use = MAX(taker->last_use, range_block_last_use(space, from, i));
 	to->last_part_use = MAX(to->last_part_use, taker->last_use);
 	migrate_change_home(space, to, n,
 			    &(struct copies){.home = chunk, .mapped = chunk, .dead = true},

@@ -129,6 +129,7 @@ int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **ou
 	range->residency = (struct range_residency *)&range->path[space->nr_paths];
 	range->stride = pick_stride(MAX(nr_blocks, 2u) - 1);
 	range->devices = range->granted = devices_at_first(space);
+	range->wide_born = UINT64_MAX;
 	range->nr_dead = nr_blocks;
 	for (uint32_t i = 0; i < nr_blocks; i++)
 		range->block[i].at.dead = true;
@@ -166,6 +167,7 @@ int range_create_bare(struct weir_space *space, void *addr, uint64_t bytes, stru
 		return -ENOMEM;
 	range->addr = addr;
 	range->bytes = bytes;
+	range->wide_born = UINT64_MAX;
 	range->path = (struct range_path *)&range->block[0];
 	range->residency = (struct range_residency *)&range->path[space->nr_paths];
 	range->devices = range->granted = space->devices;
@@ -196,6 +198,7 @@ void range_destroy(struct weir_space *space, struct range *range)
 		for (int t = 0; t < SPACE_TRIES && block_is_stale(block); t++)
 			(void)migrate_unstale(space, range, i);
 	}
+	wide_del(space, range);
 	if (range->pooled) {
 		struct range **at = &space->pooled;
 
@@ -271,6 +274,7 @@ void range_pool_add(struct weir_space *space, struct range *range)
 	}
 	space->ops->range_reset(space, range);
 	space->epoch++;
+	wide_del(space, range);
 	range->pooled = true;
 	range->free_pending = false;
 	range->life = 0;
@@ -296,7 +300,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 		bool idle;
 
 		range = *at;
-		idle = MAX(range->last_use, range->last_part_use) <= space->done_seq;
+		idle = range_newest_use(space, range) <= space->done_seq;
 		if (range->nr_blocks != nr_blocks || (range->nr_stale && !idle))
 			continue;
 		resident = range_nr_resident(range);
@@ -320,7 +324,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 	*pick = range->next_pooled;
 	range->next_pooled = NULL;
 	range->pooled = false;
-	if (MAX(range->last_use, range->last_part_use) <= space->done_seq)
+	if (range_newest_use(space, range) <= space->done_seq)
 		range->users = 0;
 	space->nr_live_blocks += nr_blocks;
 	return range;
@@ -357,11 +361,12 @@ int range_check(const struct weir_space *space, const struct range *range)
 		log_error("range %p: its counts differ from its blocks'", range->addr);
 		return -EUCLEAN;
 	}
-	if (range->pooled && (range->pins || pins || range->nr_dead != range->nr_blocks)) {
+	if (range->pooled &&
+	    (range_is_pinned(space, range) || pins || range->nr_dead != range->nr_blocks)) {
 		log_error("range %p is pooled but pinned or not dead", range->addr);
 		return -EUCLEAN;
 	}
-	if (MAX(range->last_use, range->last_part_use) > space->last_seq) {
+	if (range_newest_use(space, range) > space->last_seq) {
 		log_error("range %p was used by a bracket that has not ended", range->addr);
 		return -EUCLEAN;
 	}

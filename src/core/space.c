@@ -243,6 +243,8 @@ void space_placing_begin(struct weir_space *space)
 void space_placing_end(struct weir_space *space)
 {
 	space->placing = space->keep_marked = false;
+	space->wide.placing = 0;
+	space->wide.staying = false;
 	pthread_cond_signal(&space->placed);
 }
 
@@ -344,7 +346,7 @@ int space_check(const struct weir_space *space)
 {
 	uint64_t out[PLACES_MAX] = {0}, live = 0, stale = 0;
 
-	if (check_tables(space))
+	if (check_tables(space) || wide_check(space))
 		return -EUCLEAN;
 	for (uint32_t i = 0; i < space->nr_ranges; i++) {
 		const struct range *range = space->range[i];

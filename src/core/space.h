@@ -56,15 +56,18 @@ struct range {
 	life_t life;			   /* its present allocation; 0 while pooled */
 	uint64_t mark;			   /* bracket being placed that names it */
 	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
+	bool at_hand;			   /* range_is_at_hand(), when it was last counted */
+	uint64_t wide_born, wide_freed;	   /* see struct wide */
 	uint32_t nr_resident, nr_unmapped; /* blocks at their own places; and not mapped */
 	uint32_t nr_copying, nr_cleaning;  /* the first is the sum of nr_moving[] */
 	uint32_t nr_dead, nr_clean;
 	uint32_t nr_digested_below; /* blocks whose home is lower and has a digest */
-	uint32_t pins;		    /* open brackets that name all of it */
+	uint32_t pins;		    /* open brackets that name all of it, but for wide ones */
 	uint32_t part_pins;	    /* sum of its blocks' pins */
 	uint32_t nr_discards;	    /* open brackets that discard some of it */
 	uint32_t nr_backed;	    /* the sum of nr_home[] */
-	bracket_seq_t last_use;	    /* newest bracket that named all of it */
+	bracket_seq_t last_use;	    /* newest bracket that named all of it; of wide ones, those of
+				     * earlier lives alone */
 	bracket_seq_t last_write;   /* newest of these that may have written it */
 	/* The mode's: brackets that used some of it in its present life, discards among them; and
 	 * when the last one did, in blocks that brackets used; 0: none yet. */
@@ -77,8 +80,10 @@ struct range {
 	bracket_seq_t last_part_use;   /* newest bracket that named any part of it */
 	bracket_seq_t born; /* brackets up to it that named its bytes did so in an earlier life; of
 			     * an arena: those that named any piece may have */
-	uint64_t devices;   /* access list of mappings made from now on */
-	uint64_t granted;   /* ... and of those that stand, at most: launches may be using them */
+	bracket_seq_t wide_past; /* newest wide one that may have used it in an earlier life */
+	uint32_t *nr_astray;	 /* of struct wide; NULL: it is pooled, or of another kind */
+	uint64_t devices;	 /* access list of mappings made from now on */
+	uint64_t granted; /* ... and of those that stand, at most: launches may be using them */
 	/* In spaces of several devices: own memories of those that named it since it was last
 	 * allocated while it was idle, a bit each. */
 	uint64_t users;
@@ -140,6 +145,7 @@ struct use_list {
 	struct space_use *use;
 	uint32_t nr, max;
 	uint32_t nr_named; /* the first ones: what was declared. All others stay where they are */
+	uint64_t wide;	   /* number of the bracket, if its launches may use any range; else 0 */
 	bool all;	   /* it names the whole space; `use` has the ranges of then */
 	bool kinds;	   /* some are of ranges of other kinds than mapped: see kind.h */
 	bool unordered;	   /* all are atomic: brackets of such uses have no order with each other */
@@ -208,6 +214,29 @@ struct path {
 	struct copy_batch batch;
 	struct move_queue moving;
 	bool unfenced; /* the last of them are queued and have no fence yet */
+};
+
+/*
+ * Wide brackets: those whose launches may use any range (weir_begin_open()). What they declare has
+ * uses; all else has none, or a bracket would cost some time for each range. Instead each has a
+ * number, in the order of their begins, and a range says in which of them it lives: those with
+ * numbers above its wide_born and, if it was freed while one of them was open, up to its
+ * wide_freed. In their eyes all of such a range may be used and written, by atomics: it stays where
+ * it is until they are done, and is freed no earlier than they end. Without the help of uses a range
+ * is mapped as they begin, and counts as written from there on, since all are at hand, or are made
+ * so.
+ */
+struct wide {
+	uint64_t last;		 /* number given last */
+	uint64_t placing;	 /* of the one that begins; else 0 */
+	uint64_t newest_open;	 /* largest of those that are open; 0: there is none */
+	uint64_t ended;		 /* of the one that ended last, */
+	bracket_seq_t ended_seq; /* and its number as an ended bracket */
+	uint32_t nr_astray;	 /* ranges that live, and are not at hand: range_is_at_hand() */
+	bool staying;		 /* what the one that begins may use stays from here on */
+	bool frees;		 /* one may keep what was freed from being free */
+	/* Brackets up to it that ended may have used addresses that have a new life since. */
+	bracket_seq_t reborn;
 };
 
 struct compares;
@@ -345,6 +374,8 @@ struct weir_space {
 	struct ended_bracket *ended;
 	uint32_t max_ended;
 	bracket_seq_t last_seq, done_seq;
+
+	struct wide wide;
 
 	uint64_t nr_waits; /* for fences, ever */
 	uint64_t mark;	   /* last value given to a range's mark */
@@ -526,23 +557,88 @@ static inline void *range_block_addr(const struct weir_space *space, const struc
 	return (char *)range->addr + (uint64_t)i * space->block_bytes;
 }
 
-/* Whether an open bracket, or the one being placed, names any of the range. */
-static inline bool range_is_named(const struct weir_space *space, const struct range *range)
+/* Whether a wide bracket has nothing to do about a range as it begins: all of it is mapped, stands
+ * still, and counts as written. */
+static inline bool range_is_at_hand(const struct range *range)
 {
-	return range->pins || range->part_pins || range->nr_discards ||
-	       (space->placing && range->mark == space->mark);
+	return !(range->nr_unmapped | range->nr_copying | range->nr_cleaning | range->nr_dead |
+		 range->nr_clean | range->nr_digested_below);
 }
 
-/* Newest bracket that named the block. */
-static inline bracket_seq_t range_block_last_use(const struct range *range, uint32_t i)
+/* Whether launches of the wide bracket of a number may use a range; 0: there is none. */
+static inline bool range_is_in_wide(const struct range *range, uint64_t wide)
 {
-	return MAX(range->last_use, range->block[i].last_use);
+	return wide > range->wide_born && (!range->free_pending || wide <= range->wide_freed);
+}
+
+/* wide.c: the following two, where that is not seen at once. */
+bool wide_is_open(const struct weir_space *space, const struct range *range);
+bracket_seq_t wide_find_use(const struct weir_space *space, const struct range *range);
+
+/* Whether launches of an open wide bracket may use a range. */
+static inline bool range_is_in_open(const struct weir_space *space, const struct range *range)
+{
+	return space->wide.newest_open > range->wide_born &&
+	       (!range->free_pending || wide_is_open(space, range));
+}
+
+/* Newest wide bracket that ended and may have used a range in its present life; 0: none, or that is
+ * done. */
+static inline bracket_seq_t range_wide_use(const struct weir_space *space,
+					   const struct range *range)
+{
+	if (space->wide.last <= range->wide_born)
+		return 0;
+	if (range_is_in_wide(range, space->wide.ended))
+		return space->wide.ended_seq;
+	return space->wide.ended_seq > space->done_seq ? wide_find_use(space, range) : 0;
+}
+
+/* Whether the bracket being placed names any of the range, or may use it. */
+static inline bool range_is_placing(const struct weir_space *space, const struct range *range)
+{
+	return range->mark == space->mark || range_is_in_wide(range, space->wide.placing);
+}
+
+/* Whether all blocks of a range are pinned by an open bracket. */
+static inline bool range_is_pinned(const struct weir_space *space, const struct range *range)
+{
+	return range->pins || range_is_in_open(space, range);
+}
+
+/* Whether an open bracket, or the one being placed, names any of the range, or may use it. */
+static inline bool range_is_named(const struct weir_space *space, const struct range *range)
+{
+	return range_is_pinned(space, range) || range->part_pins || range->nr_discards ||
+	       (space->placing && range_is_placing(space, range));
+}
+
+/* Newest bracket that used all of a range, or may have; and the same of any part of it. */
+static inline bracket_seq_t range_last_use(const struct weir_space *space,
+					   const struct range *range)
+{
+	return MAX(range->last_use, range_wide_use(space, range));
+}
+
+static inline bracket_seq_t range_newest_use(const struct weir_space *space,
+					     const struct range *range)
+{
+	return MAX(range_last_use(space, range), range->last_part_use);
+}
+
+/* Newest bracket that used the block, or may have. */
+static inline bracket_seq_t range_block_last_use(const struct weir_space *space,
+						 const struct range *range, uint32_t i)
+{
+	return MAX(range_last_use(space, range), range->block[i].last_use);
 }
 
 /* Newest bracket that may have written the block. */
-static inline bracket_seq_t range_block_last_write(const struct range *range, uint32_t i)
+static inline bracket_seq_t range_block_last_write(const struct weir_space *space,
+						   const struct range *range, uint32_t i)
 {
-	return MAX(range->last_write, range->block[i].last_write);
+	return MAX(MAX(range->last_write, range->block[i].last_write),
+		   range_wide_use(space, range));
 }
 
 /* Whether a launch may be using the block at an address that is mapped to a chunk it gave away: it
@@ -550,13 +646,15 @@ static inline bracket_seq_t range_block_last_write(const struct range *range, ui
 static inline bool range_block_is_held(const struct weir_space *space, const struct range *range,
 				       uint32_t i)
 {
-	return block_is_stale(&range->block[i]) && range_block_last_use(range, i) > space->done_seq;
+	return block_is_stale(&range->block[i]) &&
+	       range_block_last_use(space, range, i) > space->done_seq;
 }
 
-/* Whether an open bracket names the block. */
-static inline bool range_block_is_pinned(const struct range *range, uint32_t i)
+/* Whether an open bracket names the block, or may use it. */
+static inline bool range_block_is_pinned(const struct weir_space *space, const struct range *range,
+					 uint32_t i)
 {
-	return range->pins || range->block[i].pins;
+	return range_is_pinned(space, range) || range->block[i].pins;
 }
 
 /* A new range, unbacked. -ENOMEM. */
@@ -684,6 +782,28 @@ int space_ended_reserve(struct weir_space *space);
 bool space_is_before(const struct weir_space *space, const struct stream_slot *slot);
 bool range_is_before(const struct weir_space *space, const struct range *range,
 		     const struct stream_slot *slot);
+
+/* ---- wide.c: see struct wide */
+
+/* A bracket that is about to be placed is a wide one: its number. */
+uint64_t wide_begin(struct weir_space *space);
+
+/* The slot's bracket, which is one, opened; and has ended, as the last of all. */
+void wide_opened(struct weir_space *space, const struct stream_slot *slot);
+void wide_ended(struct weir_space *space, bracket_seq_t seq);
+
+/* A range begins a life, or ends it: brackets that begin from here on may use it, or not. */
+void wide_add(struct weir_space *space, struct range *range);
+void wide_del(struct weir_space *space, struct range *range);
+
+/* A range is freed, and wide brackets may be using it. */
+void wide_note_free(struct weir_space *space, struct range *range);
+
+/* A range's counts changed. */
+void wide_count(struct range *range);
+
+/* 0 or -EUCLEAN, logged. */
+int wide_check(const struct weir_space *space);
 
 /* ---- space.c */
 

@@ -112,7 +112,8 @@ static int wait_all_brackets(struct weir_space *space, const struct waiter *w,
 	int err = 0;
 
 	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--)
-		if (uses_meet(space, &space->ended[seq % space->max_ended].uses, a))
+		if (space->ended[seq % space->max_ended].uses.wide ||
+		    uses_meet(space, &space->ended[seq % space->max_ended].uses, a))
 			err = wait_seq(space, w, seq);
 	return err;
 }

@@ -55,7 +55,7 @@ void one_forget(struct weir_space *space, struct replica *r, uint64_t offset, ui
 	if (r->one->arena) /* other allocations are in its block */
 		return;
 	for (uint32_t i = one_first_block(r, offset); i <= one_last_block(r, end); i++)
-		if (!range_block_is_pinned(r->one, i) && !block_is_needed(space, r, i))
+		if (!range_block_is_pinned(space, r->one, i) && !block_is_needed(space, r, i))
 			migrate_set_dead(space, r->one, &r->one->block[i], true);
 }
 

@@ -201,6 +201,8 @@ static bool is_named(const struct space_use *use, const struct range *one, uint6
 static bool is_open(const struct weir_space *space, const struct range *one, uint64_t offset,
 		    uint64_t bytes)
 {
+	if (range_is_in_open(space, one))
+		return true;
 	for (uint32_t i = 0; i < space->nr_slots; i++)
 		for (uint32_t u = 0; space->slot[i]->open && u < space->slot[i]->uses.nr; u++)
 			if (is_named(&space->slot[i]->uses.use[u], one, offset, bytes))

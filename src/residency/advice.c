@@ -136,7 +136,7 @@ static int prefetch_block(struct weir_space *space, struct range *range, uint32_
 
 	if (block_is_at(block, to) || (!block_is_backed(block) && to != range_block_own(range, i)))
 		return 0;
-	if (range_block_is_pinned(range, i))
+	if (range_block_is_pinned(space, range, i))
 		return 0; /* an open bracket uses it where it is */
 	if (!room_is_idle(space, range, i))
 		return -EAGAIN;
@@ -400,10 +400,10 @@ static void copy_end(struct weir_space *space, struct space_use *part, bool writ
 	range->part_pins -= part->nr;
 }
 
-static bool part_is_pinned(const struct space_use *part)
+static bool part_is_pinned(const struct weir_space *space, const struct space_use *part)
 {
 	for (uint32_t i = part->first; i < part->first + part->nr; i++)
-		if (range_block_is_pinned(part->range, i))
+		if (range_block_is_pinned(space, part->range, i))
 			return true;
 	return part->range->nr_discards != 0;
 }
@@ -445,10 +445,10 @@ static int copy_pin(struct weir_space *space, struct copy_pass *p, struct settle
 		if (err)
 			return err;
 	}
-	if (part_is_pinned(part) || order_is_open(space, part))
+	if (part_is_pinned(space, part) || order_is_open(space, part))
 		return -EBUSY;
 	p->back.nth = 0; /* what was backed before a wait may be no longer */
-	err = settle_on_seq(space, MAX(range->last_use, range->last_part_use), settle);
+	err = settle_on_seq(space, range_newest_use(space, range), settle);
 	if (!err)
 		err = place_back(space, &p->back, settle);
 	if (!err)

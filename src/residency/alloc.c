@@ -29,8 +29,8 @@ static void trim_pool(struct weir_space *space)
 
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
 		nr++;
-		if (MAX(range->last_use, range->last_part_use) <= space->done_seq &&
-		    !range_is_moving(range) && !range->nr_cleaning)
+		if (range_newest_use(space, range) <= space->done_seq && !range_is_moving(range) &&
+		    !range->nr_cleaning)
 			oldest = range;
 	}
 	if (nr > POOLED_MAX && oldest)
@@ -67,14 +67,17 @@ static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct
 	*out = range_pool_get(space, nr_blocks, slot, schedule_expected_level(p, nr_blocks));
 	if (*out) {
 		space->stats.nr_pool_hits++;
+		wide_add(space, *out);
 		return 0;
 	}
 	space->stats.nr_pool_misses++;
 	trim_pool(space);
 	err = range_create(space, nr_blocks, out);
-	if (!err)
-		space->nr_live_blocks += nr_blocks;
-	return err;
+	if (err)
+		return err;
+	space->nr_live_blocks += nr_blocks;
+	wide_add(space, *out);
+	return 0;
 }
 
 int alloc_guard(struct weir_space *space, const struct range *range, bool guarded)
@@ -125,7 +128,7 @@ static int open_fixed(struct weir_space *space, struct range *range, uint64_t of
 		return err;
 	alloc_expect_anything(space, range);
 	if (!stream) {
-		space_settle_seq(space, MAX(range->last_use, range->last_part_use));
+		space_settle_seq(space, range_newest_use(space, range));
 		return 0;
 	}
 	return follow_frees(space, &uses, stream);
@@ -209,6 +212,7 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	if (err)
 		return err;
 	range->born = space->last_seq;
+	space->wide.reborn = space->last_seq;
 	offset = (uint64_t)((char *)piece - (char *)range->addr);
 	err = place_back_all(space, range);
 	if (!err)
@@ -358,6 +362,21 @@ void alloc_settle(struct weir_space *space, struct range *range)
 	}
 }
 
+void alloc_settle_all(struct weir_space *space)
+{
+	bool frees = false;
+
+	for (uint32_t r = 0; r < space->nr_ranges && space->wide.frees; r++) {
+		struct range *range = space->range[r];
+
+		if (!range->arena && !range->free_pending)
+			continue;
+		alloc_settle(space, range);
+		frees |= range_is_named(space, range);
+	}
+	space->wide.frees = frees;
+}
+
 /* Free part of a range: all of it, or a piece of an arena. */
 static int free_part(struct weir_space *space, struct range *range, void *addr,
 		     struct weir_stream *stream)
@@ -382,6 +401,7 @@ static int free_part(struct weir_space *space, struct range *range, void *addr,
 		follow_freed(range);
 		range->free_pending = true;
 	}
+	wide_note_free(space, range);
 	alloc_settle(space, range);
 	tracing_free(space, life, space_slot_find(space, stream), since_ns);
 	return 0;

@@ -147,24 +147,32 @@ static int resolve_all(struct weir_space *space, place_t own, struct use_list *o
 	return 0;
 }
 
-/* Behind the uses that are declared: all ranges, which launches may touch where they are. */
-static void resolve_rest(struct weir_space *space, struct use_list *out)
+struct space_use use_hidden(struct range *range)
 {
-	const struct space_use any = {
-		.kind = WEIR_WRITE, .atomic = true, .stays = true, .hidden = true};
+	return (struct space_use){
+		.range = range,
+		.nr = range->nr_blocks,
+		.bytes = range->bytes,
+		.kind = WEIR_WRITE,
+		.atomic = true,
+		.stays = true,
+		.hidden = true,
+	};
+}
 
-	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+/* Behind the uses that are declared, until the bracket is open: ranges that its launches may touch
+ * where they are, and that are not ready for that. */
+static int resolve_rest(struct weir_space *space, struct use_list *out)
+{
+	int err = use_list_reserve(out, out->nr + space->wide.nr_astray);
+
+	for (uint32_t r = 0; !err && r < space->nr_ranges && space->wide.nr_astray; r++) {
 		struct range *range = space->range[r];
-		struct space_use *use;
 
-		if (range->pooled || range->free_pending || range->kind)
-			continue;
-		use = &out->use[out->nr++];
-		*use = any;
-		use->range = range;
-		use->nr = range->nr_blocks;
-		use->bytes = range->bytes;
+		if (!range->at_hand && range_is_in_wide(range, out->wide))
+			out->use[out->nr++] = use_hidden(range);
 	}
+	return err;
 }
 
 /* What launches with guessed uses are known by: what they launch, and the sizes of these. */
@@ -194,7 +202,7 @@ static void resolve_guesses(const struct weir_space *space, const struct bracket
 static int resolve_named(struct weir_space *space, const struct bracket_asked *asked,
 			 struct use_list *out)
 {
-	int err = use_list_reserve(out, asked->nr + (asked->open ? space->nr_ranges : 0) + 1);
+	int err = use_list_reserve(out, asked->nr + 1);
 
 	if (!err)
 		err = bracket_resolve(space, asked->uses, asked->nr, out->use);
@@ -204,7 +212,7 @@ static int resolve_named(struct weir_space *space, const struct bracket_asked *a
 	out->nr_named = asked->nr_likely;
 	resolve_guesses(space, asked, out);
 	if (asked->open)
-		resolve_rest(space, out);
+		out->wide = wide_begin(space);
 	return 0;
 }
 
@@ -215,6 +223,7 @@ static int resolve_uses(struct weir_space *space, place_t own, const struct brac
 
 	out->all = !asked->open && !asked->uses && !asked->nr;
 	out->kinds = false;
+	out->wide = 0;
 	if (!out->all && (!asked->uses != !asked->nr || (!asked->open && !asked->nr)))
 		return -EINVAL;
 	err = out->all ? resolve_all(space, own, out) : resolve_named(space, asked, out);
@@ -302,7 +311,7 @@ static void discard(struct weir_space *space, const struct space_use *use)
 	if (use->kind != WEIR_DISCARD || space->mode == WEIR_FIXED || range->nr_replicated)
 		return;
 	for (uint32_t i = use->first; i < use->first + use->nr; i++)
-		if (use_covers(use, i) && !range_block_is_pinned(range, i))
+		if (use_covers(use, i) && !range_block_is_pinned(space, range, i))
 			migrate_set_dead(space, range, &range->block[i], true);
 }
 
@@ -458,6 +467,20 @@ struct bracket_pass {
 	struct kinds_pass kinds;
 };
 
+/* What is named is placed: what launches may touch beside it stays where it is from here on, and is
+ * to be made ready there. */
+static int place_rest(struct weir_space *space, struct bracket_pass *p, struct settle *settle)
+{
+	struct use_list *uses = &p->slot->uses;
+	const uint32_t nr = uses->nr;
+	int err = resolve_rest(space, uses);
+
+	space->wide.staying = true;
+	p->place.uses = uses->use;
+	p->place.nr_uses = uses->nr;
+	return err || uses->nr == nr ? err : place_uses(space, &p->place, settle);
+}
+
 static int bracket_pass(struct weir_space *space, void *arg, struct settle *settle)
 {
 	struct bracket_pass *p = arg;
@@ -467,6 +490,8 @@ static int bracket_pass(struct weir_space *space, void *arg, struct settle *sett
 		return err;
 	p->due = true;
 	err = place_uses(space, &p->place, settle);
+	if (!err && p->slot->uses.wide && !space->wide.staying)
+		err = place_rest(space, p, settle);
 	/* Last, since it takes memory of others, and what fails here is to be taken back. */
 	if (!err && p->slot->uses.kinds)
 		err = kinds_ready(space, &p->kinds, p->slot, settle);
@@ -490,31 +515,47 @@ static int make_ready(struct weir_space *space, struct stream_slot *slot)
 	return err;
 }
 
+/* All that launches may touch, for backends that check them; those that were declared come first.
+ * NULL: no memory. */
+static struct weir_use *list_all(const struct weir_space *space, const struct stream_slot *slot,
+				 const struct bracket_asked *asked, uint32_t *nr)
+{
+	struct weir_use *all = calloc((size_t)slot->uses.nr + space->nr_ranges + 1, sizeof(*all));
+
+	*nr = asked->nr;
+	if (all && asked->nr)
+		memcpy(all, asked->uses, asked->nr * sizeof(*all));
+	for (uint32_t u = 0; all && slot->uses.all && u < slot->uses.nr; u++)
+		all[(*nr)++] = (struct weir_use){.addr = slot->uses.use[u].range->addr,
+						 .bytes = slot->uses.use[u].range->bytes,
+						 .kind = WEIR_WRITE};
+	for (uint32_t r = 0; all && slot->uses.wide && r < space->nr_ranges; r++)
+		if (range_is_in_wide(space->range[r], slot->uses.wide))
+			all[(*nr)++] = (struct weir_use){.addr = space->range[r]->addr,
+							 .bytes = space->range[r]->bytes,
+							 .kind = BACKEND_ANY};
+	return all;
+}
+
 /* Tell the backend what launches may touch. */
 static int declare_uses(struct weir_space *space, const struct stream_slot *slot,
 			const struct bracket_asked *asked)
 {
-	const uint32_t nr_uses = asked->nr;
 	struct backend *b = space->backend;
 	struct weir_use *all;
+	uint32_t nr;
 	int err;
 
 	/* What no launch may run with: all of them are trapped. */
 	if (space->shared && space->shared_ops->contradicts(space, slot))
 		return b->ops->access_begin(b, stream_id(slot->stream), space, asked->uses, 0);
-	if (!b->checks || (!slot->uses.all && slot->uses.nr == nr_uses))
+	if (!b->checks || (!slot->uses.all && !slot->uses.wide))
 		return b->ops->access_begin(b, stream_id(slot->stream), space, asked->uses,
-					    nr_uses);
-	all = calloc(slot->uses.nr + 1u, sizeof(*all));
+					    asked->nr);
+	all = list_all(space, slot, asked, &nr);
 	if (!all)
 		return -ENOMEM;
-	for (uint32_t u = 0; u < slot->uses.nr; u++)
-		all[u] = (struct weir_use){.addr = slot->uses.use[u].range->addr,
-					   .bytes = slot->uses.use[u].range->bytes,
-					   .kind = slot->uses.all ? WEIR_WRITE : BACKEND_ANY};
-	if (nr_uses)
-		memcpy(all, asked->uses, nr_uses * sizeof(*all));
-	err = b->ops->access_begin(b, stream_id(slot->stream), space, all, slot->uses.nr);
+	err = b->ops->access_begin(b, stream_id(slot->stream), space, all, nr);
 	free(all);
 	return err;
 }
@@ -541,8 +582,11 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 {
 	struct backend *b = space->backend;
 	stream_id_t stream = stream_id(slot->stream);
-	int err = order_behind(space, slot, &slot->uses);
+	struct use_list declared = slot->uses;
+	int err;
 
+	declared.nr = slot->uses.all ? slot->uses.nr : asked->nr;
+	err = order_behind(space, slot, &declared);
 	for (uint32_t u = 0; !err && u < slot->uses.nr; u++)
 		err = wait_for_copies(space, stream, &slot->uses.use[u]);
 	if (!err && space->shared)
@@ -561,15 +605,30 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	return err;
 }
 
-/* 6. From here on what the bracket names stays where it is, and is what its launches make it. */
-static void pin_uses(struct weir_space *space, struct stream_slot *slot)
+/* What launches may touch counts as written, all that is not at hand yet; it needs no uses any
+ * more. */
+static void expect_any(struct weir_space *space, struct stream_slot *slot, uint32_t nr_declared)
 {
-	for (uint32_t u = 0; u < slot->uses.nr; u++) {
+	for (uint32_t u = nr_declared; u < slot->uses.nr; u++)
+		bracket_expect_writes(space, &slot->uses.use[u]);
+	slot->uses.nr = nr_declared;
+	wide_opened(space, slot);
+}
+
+/* 6. From here on what the bracket names stays where it is, and is what its launches make it. */
+static void pin_uses(struct weir_space *space, struct stream_slot *slot,
+		     const struct bracket_asked *asked)
+{
+	const uint32_t nr = slot->uses.all ? slot->uses.nr : asked->nr;
+
+	for (uint32_t u = 0; u < nr; u++) {
 		pin(slot->uses.use[u].range, &slot->uses.use[u], 1);
 		bracket_expect_writes(space, &slot->uses.use[u]);
 		if (!slot->uses.use[u].stays)
 			past_used(space, &slot->uses.use[u]);
 	}
+	if (slot->uses.wide)
+		expect_any(space, slot, nr);
 	if (space->residency->policy)
 		ask_used(space, slot);
 	slot->open = true;
@@ -599,7 +658,7 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 	}
 	if (err)
 		return err;
-	pin_uses(space, slot);
+	pin_uses(space, slot, asked);
 	space->stats.nr_waits += space->nr_waits != waits;
 	tracing_begin(space, slot, since_ns);
 	return 0;
@@ -661,6 +720,8 @@ static int begin(struct weir_space *space, struct weir_stream *stream,
 	space_placing_end(space);
 	for (uint32_t u = 0; err && named && u < slot->uses.nr; u++)
 		alloc_settle(space, slot->uses.use[u].range);
+	if (err && named && slot->uses.wide)
+		alloc_settle_all(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
@@ -740,11 +801,15 @@ static void end_on(struct weir_space *space, struct stream_slot *slot, fence_t e
 	slot->open = false;
 	space->nr_open--;
 	seq = space_ended_add(space, &bracket, &slot->uses);
+	if (space->ended[seq % space->max_ended].uses.wide)
+		wide_ended(space, seq);
 	uses = &space->ended[seq % space->max_ended].uses;
 	if (space->shared)
 		space->shared_ops->ended(space, &space->ended[seq % space->max_ended]);
 	for (uint32_t u = 0; u < uses->nr; u++)
 		release_use(space, &uses->use[u], seq);
+	if (uses->wide)
+		alloc_settle_all(space);
 	/* Guesses are a bracket for each launch: the next one begins soon, and looks. */
 	if (!bracket.guess)
 		space_progress(space);

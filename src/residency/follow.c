@@ -284,7 +284,7 @@ static bool run_evict(struct weir_space *space, struct planner *p, struct pendin
 		      struct range *range)
 {
 	/* The bracket that made the plan is placed without it, and would take back what goes. */
-	if (schedule_is_new(p) && range->mark == space->mark)
+	if (schedule_is_new(p) && range_is_placing(space, range))
 		return false;
 	while (range_nr_resident(range) > a->nr_blocks && a->cursor < range->nr_blocks) {
 		uint32_t i = range_nth_block(range, range->nr_blocks - 1 - a->cursor);

@@ -37,9 +37,9 @@ static int host_still(struct weir_space *space, const struct range *range, uint3
 	const struct block *block = &range->block[i];
 	int err;
 
-	if (range->pins || range->nr_discards || block->pins > block->host_pins)
+	if (range_is_pinned(space, range) || range->nr_discards || block->pins > block->host_pins)
 		return -EBUSY;
-	err = settle_on_seq(space, range_block_last_use(range, i), settle);
+	err = settle_on_seq(space, range_block_last_use(space, range, i), settle);
 	if (err)
 		return err;
 	if (block_is_moving(block) || block_is_cleaning(block)) {

@@ -150,9 +150,9 @@ int near_place_fresh(struct weir_space *space, const struct space_use *use, uint
 		int err = 0;
 
 		if (!block_is_settled_at(block, host) || !block->at.dead ||
-		    block_is_cleaning(block) || range_block_is_pinned(range, i))
+		    block_is_cleaning(block) || range_block_is_pinned(space, range, i))
 			continue;
-		if (!settle && range_block_last_use(range, i) > space->done_seq)
+		if (!settle && range_block_last_use(space, range, i) > space->done_seq)
 			continue;
 		chunk = near_chunk(space);
 		for (place_t place = (place_t)space->nr_devices; !chunk && settle && place < host;
@@ -162,7 +162,7 @@ int near_place_fresh(struct weir_space *space, const struct space_use *use, uint
 		if (!chunk)
 			break;
 		if (settle)
-			err = settle_on_seq(space, range_block_last_use(range, i), settle);
+			err = settle_on_seq(space, range_block_last_use(space, range, i), settle);
 		if (err) { /* no chunk is held across a wait */
 			pmm_chunk_put(&space->pmm[chunk->place], chunk);
 			return err;

@@ -61,6 +61,35 @@ static bracket_seq_t newest_born(const struct use_list *uses)
 	return newest;
 }
 
+/* Whether launches of a wide bracket that ended may have used the range of a use, now or in an
+ * earlier life, so that they conflict. */
+static bool wide_conflicts_behind(const struct use_list *ended, bracket_seq_t seq,
+				  const struct space_use *use, bool guessed)
+{
+	const struct space_use any = use_hidden(use->range);
+
+	return (range_is_in_wide(use->range, ended->wide) || seq <= use->range->wide_past) &&
+	       conflicts_behind(&any, seq, use, guessed);
+}
+
+/* Whether a wide bracket comes after one that ended for what one of the two does not name. What
+ * neither does has no order, but for addresses that began a new life between. */
+static bool wide_conflicts(const struct weir_space *space, const struct use_list *ended,
+			   bracket_seq_t seq, const struct use_list *uses)
+{
+	bool is = ended->wide && uses->wide && !space->guessed && seq <= space->wide.reborn;
+
+	for (uint32_t u = 0; ended->wide && !is && u < uses->nr; u++)
+		is = wide_conflicts_behind(ended, seq, &uses->use[u], space->guessed);
+	for (uint32_t e = 0; uses->wide && !is && e < ended->nr; e++) {
+		const struct space_use any = use_hidden(ended->use[e].range);
+
+		is = range_is_in_wide(any.range, uses->wide) &&
+		     conflicts_behind(&ended->use[e], seq, &any, space->guessed);
+	}
+	return is;
+}
+
 /* Whether the bracket of a number, which ended, conflicts with uses that are marked
  * (place_mark()). */
 static bool bracket_conflicts(const struct weir_space *space, bracket_seq_t seq,
@@ -68,7 +97,7 @@ static bool bracket_conflicts(const struct weir_space *space, bracket_seq_t seq,
 {
 	const struct use_list *ended = &space->ended[seq % space->max_ended].uses;
 
-	if (ended->all || uses->all)
+	if (ended->all || uses->all || wide_conflicts(space, ended, seq, uses))
 		return true;
 	for (uint32_t e = 0; e < ended->nr; e++) {
 		if (ended->use[e].range->mark != space->mark)
@@ -94,7 +123,7 @@ int order_behind(struct weir_space *space, const struct stream_slot *slot,
 	if (space_is_before(space, slot))
 		return 0;
 	if (uses->unordered)
-		since = newest_born(uses);
+		since = MAX(newest_born(uses), uses->wide ? space->wide.reborn : 0);
 	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--) {
 		const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
 
@@ -112,7 +141,9 @@ const struct space_use *order_host_conflict(const struct weir_space *space,
 					    const struct use_list *uses)
 {
 	for (const struct host_bracket *host = space->residency->host; host; host = host->next)
-		for (uint32_t h = 0; h < host->nr; h++)
+		for (uint32_t h = 0; h < host->nr; h++) {
+			if (range_is_in_wide(host->use[h].range, uses->wide))
+				return &host->use[h];
 			for (uint32_t u = 0; u < uses->nr; u++)
 				if (uses->use[u].kind != WEIR_DISCARD &&
 				    (uses_conflict(&host->use[h], &uses->use[u]) ||
@@ -120,6 +151,7 @@ const struct space_use *order_host_conflict(const struct weir_space *space,
 				      space->shared_ops->contradict(space, &host->use[h],
 								    &uses->use[u]))))
 					return &uses->use[u];
+		}
 	return NULL;
 }
 

@@ -52,7 +52,7 @@ static uint64_t victim_rank(const struct weir_space *space, const struct range *
 		.next_use = schedule_next_use(range),
 		.follows_plan = range_follows_plan(range),
 		.guest = place < space->nr_devices && !range->homes && range->own != place,
-		.idle = space->last_seq - MAX(range->last_use, range->last_part_use),
+		.idle = space->last_seq - range_newest_use(space, range),
 		.clean = range->nr_clean != 0,
 		.prefer = prefer_rank(range),
 		.nr_resident = range_nr_resident(range),
@@ -68,13 +68,14 @@ static uint32_t pick_block(const struct weir_space *space, struct range *range, 
 {
 	uint32_t n = range->nr_blocks;
 
-	if (range->pins || (pick != PICK_LATER && range->last_use > space->done_seq))
+	if (range_is_pinned(space, range) ||
+	    (pick != PICK_LATER && range_last_use(space, range) > space->done_seq))
 		return n;
 	for (n = pick_last_settled(range, place, n); n < range->nr_blocks;
 	     n = pick_last_settled(range, place, n)) {
 		uint32_t i = range_nth_block(range, n);
 
-		if (range_is_marked(space, range, i) || range_block_is_pinned(range, i))
+		if (range_is_marked(space, range, i) || range_block_is_pinned(space, range, i))
 			continue;
 		if (pick == PICK_LATER ||
 		    (room_is_idle(space, range, i) &&

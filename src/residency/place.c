@@ -134,7 +134,7 @@ static int settle_on_held(const struct weir_space *space, const struct range *ra
 {
 	if (!range_block_is_held(space, range, i))
 		return 0;
-	return settle_on_seq(space, range_block_last_use(range, i), settle);
+	return settle_on_seq(space, range_block_last_use(space, range, i), settle);
 }
 
 static int place_unbacked(struct weir_space *space, const struct space_use *use, uint32_t i,
@@ -175,7 +175,7 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 
 	if (err || !chunk)
 		return err ? err : PLACE_NO_ROOM;
-	err = settle_on_seq(space, range_block_last_use(range, i), settle);
+	err = settle_on_seq(space, range_block_last_use(space, range, i), settle);
 	if (err) { /* no chunk is held across a wait */
 		pmm_chunk_put(&space->pmm[chunk->place], chunk);
 		return err;
@@ -202,19 +202,19 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 	/* What is being copied to the host is used where it is rather than waited for. */
 	if (range_block_own(range, i) == own && range_block_is_settled_below(range, i) &&
 	    !block_is_cleaning(block) && space->mode == WEIR_PLANNED &&
-	    !range_block_is_pinned(range, i) && range_nr_resident(range) < in->level)
+	    !range_block_is_pinned(space, range, i) && range_nr_resident(range) < in->level)
 		return place_lower(space, use, i, in, left, settle);
 	return 0;
 }
 
 /* Whether the block is resident for nothing: no open bracket names it, no copy reads
  * it. */
-static bool is_spare(const struct range *range, uint32_t i)
+static bool is_spare(const struct weir_space *space, const struct range *range, uint32_t i)
 {
 	const struct block *block = &range->block[i];
 
 	return block_is_settled_at(block, range->own) && block->at.dead &&
-	       !block_is_cleaning(block) && !range_block_is_pinned(range, i);
+	       !block_is_cleaning(block) && !range_block_is_pinned(space, range, i);
 }
 
 /*
@@ -234,11 +234,12 @@ static int trim_fresh(struct weir_space *space, const struct space_use *use, uin
 		uint32_t i = range_nth_block(range, n);
 		int err;
 
-		if (!is_spare(range, i))
+		if (!is_spare(space, range, i))
 			continue;
-		if (!settle && range_block_last_use(range, i) > space->done_seq)
+		if (!settle && range_block_last_use(space, range, i) > space->done_seq)
 			continue;
-		err = settle ? settle_on_seq(space, range_block_last_use(range, i), settle) : 0;
+		err = settle ? settle_on_seq(space, range_block_last_use(space, range, i), settle)
+			     : 0;
 		if (!err)
 			err = migrate_unback(space, range, i);
 		if (err)

@@ -159,10 +159,12 @@ static inline int prefer_rank(const struct range *range)
 	return prefer < 0 ? DECIDE_NOWHERE : place_rank(range->own, (place_t)prefer);
 }
 
-/* Whether the bracket being placed names the block. */
+/* Whether the bracket being placed names the block, or may use it and has what it names. */
 static inline bool range_is_marked(const struct weir_space *space, const struct range *range,
 				   uint32_t i)
 {
+	if (space->wide.staying && range_is_in_wide(range, space->wide.placing))
+		return true;
 	return space->keep_marked && range->mark == space->mark && i >= range->mark_first &&
 	       i <= range->mark_last;
 }
@@ -171,9 +173,9 @@ static inline bool range_is_marked(const struct weir_space *space, const struct 
 static inline bool room_is_idle(const struct weir_space *space, const struct range *range,
 				uint32_t i)
 {
-	return !range_block_is_pinned(range, i) && !block_is_moving(&range->block[i]) &&
+	return !range_block_is_pinned(space, range, i) && !block_is_moving(&range->block[i]) &&
 	       !block_is_cleaning(&range->block[i]) && !range_is_marked(space, range, i) &&
-	       range_block_last_use(range, i) <= space->done_seq;
+	       range_block_last_use(space, range, i) <= space->done_seq;
 }
 
 /* Whether a plan is followed that may know the range. */
@@ -607,6 +609,9 @@ int alloc_guard(struct weir_space *space, const struct range *range, bool guarde
  * meanwhile becomes free. */
 void alloc_settle(struct weir_space *space, struct range *range);
 
+/* The same of all ranges, where a bracket ended, or could not begin, whose launches may use any. */
+void alloc_settle_all(struct weir_space *space);
+
 /* Kernels outside brackets may write any block at any time: none counts as dead or clean. */
 void alloc_expect_anything(struct weir_space *space, struct range *range);
 
@@ -637,6 +642,9 @@ int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint3
 uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_kind kind,
 			const struct stream_slot *slot, const struct space_use *uses,
 			uint32_t nr_uses);
+
+/* That launches may touch a range, where it is: it is named by nobody. */
+struct space_use use_hidden(struct range *range);
 
 /* What is about to be written is neither dead nor the same as its lower copy. */
 void bracket_expect_writes(struct weir_space *space, const struct space_use *use);

@@ -30,7 +30,7 @@ bool room_free_pooled(struct weir_space *space, place_t place)
 		uint32_t settled = range_nr_settled(range, place);
 
 		any |= settled || range_is_moving(range);
-		if (settled && MAX(range->last_use, range->last_part_use) <= space->done_seq)
+		if (settled && range_newest_use(space, range) <= space->done_seq)
 			oldest = range;
 	}
 	if (!any)
@@ -73,8 +73,8 @@ static bool may_give(const struct weir_space *space, const struct block *block)
 static uint32_t giving_block(const struct weir_space *space, struct range *range,
 			     const struct stream_slot *slot)
 {
-	if (range->pins || (!range->nr_dead && !range->nr_clean) || range->own != slot->own ||
-	    range->homes || !range_is_before(space, range, slot))
+	if (range_is_pinned(space, range) || (!range->nr_dead && !range->nr_clean) ||
+	    range->own != slot->own || range->homes || !range_is_before(space, range, slot))
 		return range->nr_blocks;
 	if (range->residency->give_epoch != space->epoch) {
 		range->residency->give_epoch = space->epoch;
@@ -88,7 +88,7 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 		range->residency->give = n + 1;
 		if (may_give(space, block) && !block_is_cleaning(block) && !block->pins &&
 		    !block->at.home->stale &&
-		    (range->mark != space->mark || is_discarded(slot, range, i)))
+		    (!range_is_placing(space, range) || is_discarded(slot, range, i)))
 			return i;
 	}
 	range->residency->give = 0;
@@ -102,7 +102,7 @@ static struct range *giver_in_use(struct weir_space *space, const struct stream_
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 
-		if (range->pooled || range->arena || (range->mark == space->mark) != named ||
+		if (range->pooled || range->arena || range_is_placing(space, range) != named ||
 		    (!named && !schedule_evicts(range)))
 			continue;
 		*i = giving_block(space, range, slot);
@@ -366,8 +366,8 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i, place_
 	if (!block_is_settled_at(block, place) || !block_is_dirty(block) ||
 	    block_is_cleaning(block))
 		return 0;
-	if (range_block_is_pinned(range, i) || range_is_marked(space, range, i) ||
-	    range_block_last_write(range, i) > space->done_seq)
+	if (range_block_is_pinned(space, range, i) || range_is_marked(space, range, i) ||
+	    range_block_last_write(space, range, i) > space->done_seq)
 		return -EAGAIN;
 	migrate_drop_lower(space, range, block); /* an unproved one */
 	lower = pmm_chunk_get(&space->pmm[space_host(space)]);
@@ -446,7 +446,7 @@ bracket_seq_t room_first_pooled_use(const struct weir_space *space, place_t plac
 	bracket_seq_t first = 0;
 
 	for (const struct range *range = space->pooled; range; range = range->next_pooled) {
-		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
+		bracket_seq_t seq = range_newest_use(space, range);
 
 		if (range_nr_settled(range, place) && seq > space->done_seq &&
 		    (!first || seq < first))

@@ -248,6 +248,14 @@ static void test_open_writes_back(void **state)
 	do_sync(&t);
 	expect_places(&t, x, 4 * BLOCK, BLOCK_HOST);
 	do_read(&t, x, 4 * BLOCK, 2);
+	/* And again, when it has come back, by one that was told of nothing. */
+	do_expect_late(&t, 0, x, 4 * BLOCK, 2);
+	do_sync(&t);
+	change_unnamed(&t, 0, x, 4 * BLOCK, 2, 4);
+	do_fill(&t, 0, y, ALL, 5);
+	do_sync(&t);
+	expect_places(&t, x, 4 * BLOCK, BLOCK_HOST);
+	do_read(&t, x, 4 * BLOCK, 4);
 	test_space_close(&t);
 }
 
@@ -343,6 +351,97 @@ static void test_open_frees_and_allocations(void **state)
 	do_sync(&t);
 	assert_ptr_equal(do_alloc(&t, 2 * BLOCK, 0), x);
 	assert_ptr_equal(do_alloc(&t, 1024, 0), small);
+	test_space_close(&t);
+}
+
+static bool is_free(struct test_space *t, void *addr)
+{
+	return range_find(t->space, addr)->pooled;
+}
+
+/* What is freed is kept by the open ones that began before, not by those that began since. */
+static void test_open_frees_between(void **state)
+{
+	struct test_space t;
+	uint8_t *x, *y, *z;
+
+	(void)state;
+	open_space(&t);
+	x = do_alloc(&t, BLOCK, 0);
+	y = do_alloc(&t, BLOCK, 0);
+	z = do_alloc(&t, BLOCK, 0);
+	begin_open(&t, 0);
+	do_free(&t, x, 0);
+	begin_open(&t, 1);
+	do_free(&t, y, 0);
+	do_end(&t, 0);
+	assert_true(is_free(&t, x));
+	assert_false(is_free(&t, y));
+	do_free(&t, z, 0);
+	begin_open(&t, 0);
+	do_end(&t, 1);
+	assert_true(is_free(&t, y) && is_free(&t, z));
+	do_end(&t, 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+static bracket_seq_t used_at(struct test_space *t, void *addr)
+{
+	return range_newest_use(t->space, range_find(t->space, addr));
+}
+
+/* What is allocated while one is open is none of its business: nobody waits for it for that. What
+ * lived at its begin is, in whatever order they end, and freed as well. */
+static void test_open_and_what_is_new(void **state)
+{
+	struct test_space t;
+	uint8_t *x, *y, *z;
+
+	(void)state;
+	open_space(&t);
+	x = do_alloc(&t, BLOCK, 0);
+	begin_open(&t, 0);
+	y = do_alloc(&t, BLOCK, 0);
+	begin_open(&t, 1);
+	z = do_alloc(&t, BLOCK, 0);
+	do_spin(&t, 0, SPIN_NS);
+	do_spin(&t, 1, SPIN_NS);
+	do_end(&t, 1);
+	do_end(&t, 0);
+	assert_int_equal(t.space->last_seq - t.space->done_seq, 2);
+	assert_int_equal(used_at(&t, x), t.space->last_seq);
+	assert_int_equal(used_at(&t, y), t.space->last_seq - 1);
+	assert_int_equal(used_at(&t, z), 0);
+	do_free(&t, x, 0);
+	do_free(&t, y, 0);
+	do_free(&t, z, 0);
+	assert_int_equal(used_at(&t, x), t.space->last_seq);
+	assert_int_equal(used_at(&t, y), t.space->last_seq - 1);
+	assert_int_equal(used_at(&t, z), 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* It has a use of what it names alone, however many there are. */
+static void test_open_has_few_uses(void **state)
+{
+	const struct ended_bracket *ended;
+	struct test_space t;
+	uint8_t *x;
+
+	(void)state;
+	open_space(&t);
+	for (uint32_t i = 0; i < 5; i++)
+		x = do_alloc(&t, BLOCK, 0);
+	begin_open_use(&t, 0, x, BLOCK, WEIR_READ);
+	assert_int_equal(t.space->wide.nr_astray, 0);
+	do_spin(&t, 0, SPIN_NS);
+	do_end(&t, 0);
+	ended = &t.space->ended[t.space->last_seq % t.space->max_ended];
+	assert_true(t.space->last_seq > t.space->done_seq);
+	assert_int_equal(ended->uses.nr, 1);
+	do_sync(&t);
 	test_space_close(&t);
 }
 
@@ -767,6 +866,9 @@ int main(void)
 		cmocka_unit_test(test_open_keeps_what_it_may_touch),
 		cmocka_unit_test(test_open_forbids),
 		cmocka_unit_test(test_open_frees_and_allocations),
+		cmocka_unit_test(test_open_frees_between),
+		cmocka_unit_test(test_open_and_what_is_new),
+		cmocka_unit_test(test_open_has_few_uses),
 		cmocka_unit_test(test_open_discards),
 		cmocka_unit_test(test_open_beside_open),
 		cmocka_unit_test(test_open_and_others),

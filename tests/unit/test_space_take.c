@@ -681,7 +681,7 @@ static void test_space_take_counts_as_used(void **state)
 	y = range_find(h.t.space, h.y);
 	for (uint32_t i = 0; i < y->nr_blocks; i++)
 		if (range_block_is_resident(y, i) && get_stale(&h.t, h.x)) {
-			assert_true(range_block_last_use(y, i) > h.t.space->done_seq);
+			assert_true(range_block_last_use(h.t.space, y, i) > h.t.space->done_seq);
 			nr_taken++;
 		}
 	assert_true(nr_taken > 0);
