@@ -119,6 +119,9 @@ static int begin_in_space(const struct bracket *bracket, const struct bracket_us
 		/* Also where nothing is left of what was named. */
 		.open = uses->any || !uses->nr,
 		.launched = uses->launched,
+		.barrier = bracket->barrier,
+		/* What stands in for another stream is used by several threads, or waits. */
+		.groups = !bracket->of && !bracket->waits && !bracket->proves,
 	};
 
 	return bracket_begin_guessed(memory_space(), bracket->stream, &asked);
@@ -152,6 +155,7 @@ static void choose_stream(struct bracket *bracket, cu_stream stream)
 		return;
 	}
 	bracket->stream = memory_stream(stream);
+	bracket->barrier = stream == CU_STREAM_LEGACY;
 	if (!settings_moves() || (bracket->stream && stream != CU_STREAM_PER_THREAD))
 		return;
 	/* The name of a thread's default stream is the same in all threads. */

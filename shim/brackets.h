@@ -24,6 +24,7 @@ struct bracket {
 	/* Where stream is one of weir's own, in the place of the operation's: */
 	struct weir_stream *of; /* the operation's, ordered with it by events; NULL: none */
 	cu_stream waits;	/* the operation's, which the end waits for; NULL: for none */
+	bool barrier;		/* the operation's stream is the default one of all threads */
 	cu_stream proves;	/* --learn: the same */
 	bool has_turn;		/* --learn: no other operation runs meanwhile, see proof.h */
 };

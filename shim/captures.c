@@ -3,8 +3,10 @@
 #include "shim/captures.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
+#include "shim/memory.h"
 #include "src/base/clock.h"
 
 #define CAPTURES_MAX 64u
@@ -24,11 +26,23 @@ static struct {
 	struct capture capture[CAPTURES_MAX];
 	uint32_t nr;
 	uint32_t nr_beginning, nr_syncing;
-	bool unknown; /* there were too many to note: some may be under way for ever */
+	bool unknown;	 /* there were too many to note: some may be under way for ever */
+	atomic_bool any; /* of all that: written with the lock */
 } captures = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Its address tells threads apart. */
 static _Thread_local char thread_mark;
+
+/* Lock held: something changed. */
+static void note_any(void)
+{
+	atomic_store(&captures.any, captures.nr || captures.nr_beginning || captures.unknown);
+}
+
+bool captures_are_none(void)
+{
+	return !atomic_load(&captures.any);
+}
 
 static const char *thread_of(cu_stream stream)
 {
@@ -47,7 +61,10 @@ void captures_begin(void)
 		pthread_mutex_lock(&captures.lock);
 	}
 	captures.nr_beginning++;
+	note_any();
 	pthread_mutex_unlock(&captures.lock);
+	/* What is recorded on a stream that is captured is part of the graph. */
+	memory_fence_all();
 }
 
 void captures_begun(cu_stream stream, bool began)
@@ -62,6 +79,7 @@ void captures_begun(cu_stream stream, bool began)
 		captures.capture[captures.nr++] = capture;
 	else if (began)
 		captures.unknown = true;
+	note_any();
 	pthread_mutex_unlock(&captures.lock);
 }
 
@@ -80,6 +98,7 @@ static void forget(const struct capture *gone)
 		else
 			c++;
 	}
+	note_any();
 	pthread_mutex_unlock(&captures.lock);
 }
 

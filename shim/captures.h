@@ -22,6 +22,10 @@ void captures_ended(cu_stream stream);
 void captures_stream_ends(cu_stream stream);
 void captures_context_ends(cu_context context);
 
+/* Whether no stream is captured, nor is one about to be. Takes no lock: who asks holds the space's,
+ * which captures_begin() takes once where this has become false. */
+bool captures_are_none(void);
+
 /*
  * Before and behind a wait for contexts: a capture that begins meanwhile lets the wait begin first.
  *

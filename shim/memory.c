@@ -35,6 +35,7 @@
 #include "src/base/clock.h"
 #include "src/base/util.h"
 #include "src/core/space.h"
+#include "src/residency/residency.h"
 #include "weir/trace.h"
 #include "weir/weir.h"
 
@@ -162,6 +163,7 @@ static int make_space(uint64_t budget)
 		memory.space->guessed = true;
 		memory.space->own_only = when_is_before();
 		memory.space->patience_ns = settings_get()->hold_ns;
+		memory.space->may_group = captures_are_none;
 		err = compare_init(memory.space);
 	}
 	if (!err && settings_get()->trace)
@@ -343,6 +345,10 @@ static void count_peaks(void)
 			account->out_bytes += stats.link_bytes[l][WEIR_B_TO_A][cause];
 		}
 	account->nr_waits = stats.nr_waits;
+	pthread_mutex_lock(&memory.space->lock);
+	account->nr_grouped = memory.space->nr_shared;
+	account->nr_ungrouped = memory.space->nr_refused;
+	pthread_mutex_unlock(&memory.space->lock);
 }
 
 void memory_account(struct memory_account *out)
@@ -495,14 +501,26 @@ int memory_set_moving(void)
 	return weir_space_set_mode(memory.space, WEIR_PLANNED);
 }
 
+void memory_fence_all(void)
+{
+	if (memory_space())
+		bracket_fence_all(memory_space());
+}
+
 bool memory_stream_ends(cu_stream stream)
 {
+	struct weir_stream *adopted;
 	struct stream_gone gone;
 	bool stays;
 
 	if (atomic_load(&memory.device) < 0)
 		return false;
 	pthread_mutex_lock(&memory.draining);
+	pthread_mutex_lock(&memory.lock);
+	adopted = streams_known(&memory.streams, stream);
+	pthread_mutex_unlock(&memory.lock);
+	if (adopted)
+		bracket_stream_ends(memory.space, adopted);
 	drain(stream, false, 0);
 	pthread_mutex_lock(&memory.lock);
 	stays = streams_end(&memory.streams, stream, &gone);

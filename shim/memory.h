@@ -42,6 +42,9 @@ bool memory_find(cu_ptr addr, cu_ptr *base, uint64_t *bytes);
 cu_result memory_free(cu_ptr addr);
 cu_result memory_free_ordered(cu_ptr addr, cu_stream stream);
 
+/* Brackets that ended on any stream without a fence have one when this returns. */
+void memory_fence_all(void);
+
 /* The stream is about to be destroyed. @return whether it stays until its work is done, and is then
  * destroyed here: this waits for nothing */
 bool memory_stream_ends(cu_stream stream);
@@ -94,7 +97,9 @@ struct memory_account {
 	uint64_t in_bytes, out_bytes; /* that moved to the GPU's memory, and from it */
 	/* That left it and were compared with what the host had; of these, what was the same. */
 	uint64_t compared_bytes, same_bytes;
-	uint64_t nr_waits; /* brackets that waited for memory */
+	uint64_t nr_waits;     /* brackets that waited for memory */
+	uint64_t nr_grouped;   /* those that ended without an event of their own, */
+	uint64_t nr_ungrouped; /* and times that the driver refused them one */
 	uint64_t nr_allocs, nr_reused, nr_refused;
 };
 void memory_account(struct memory_account *out);

@@ -129,6 +129,13 @@ static struct stream_entry *add(struct streams *streams, cu_stream native)
 	return entry;
 }
 
+struct weir_stream *streams_known(struct streams *streams, cu_stream native)
+{
+	struct stream_entry *entry = find(streams, native);
+
+	return entry ? entry->adopted : NULL;
+}
+
 struct weir_stream *streams_find(struct streams *streams, cu_stream native)
 {
 	struct stream_entry *entry = find(streams, native);

@@ -56,6 +56,9 @@ cu_result streams_sync(cu_device device);
  * memory on the host, or there are far too many streams. */
 struct weir_stream *streams_find(struct streams *streams, cu_stream native);
 
+/* The same of one that was found before; NULL: it was not, either. */
+struct weir_stream *streams_known(struct streams *streams, cu_stream native);
+
 /* The same of a stream that the calling thread uses now. NULL also: it is a default stream, whose
  * name stands for one of the thread's current context, and that is not the machine's. */
 struct weir_stream *streams_find_used(struct streams *streams, cu_stream native);

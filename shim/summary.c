@@ -214,14 +214,15 @@ static void print_json(FILE *file, const struct memory_account *a, const struct 
 		      ", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
 		      ", \"compared_bytes\": %" PRIu64 ", \"unchanged_bytes\": %" PRIu64
 		      ", \"waits\": %" PRIu64 ", \"launches_closed\": %" PRIu64
-		      ", \"launches_open\": %" PRIu64 ", \"windows\": %" PRIu64,
+		      ", \"launches_open\": %" PRIu64 ", \"windows\": %" PRIu64
+		      ", \"brackets_grouped\": %" PRIu64 ", \"events_refused\": %" PRIu64,
 		      (long)summary.pid, a->device, a->gpu_budget, a->host_budget, a->block_bytes,
 		      a->used_high, a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused,
 		      a->nr_refused, atomic_load(&summary.nr_passed),
 		      atomic_load(&summary.lost_bytes), b->nr, b->nr_missed, b->nr_uses,
 		      l->infer_ns, settings_mode_name(settings_get()->mode), b->nr_any, a->in_bytes,
 		      a->out_bytes, a->compared_bytes, a->same_bytes, a->nr_waits, l->nr_closed,
-		      l->nr_open, l->nr_windows);
+		      l->nr_open, l->nr_windows, a->nr_grouped, a->nr_ungrouped);
 	print_when(file);
 	(void)fputs("}\n", file);
 }

@@ -617,8 +617,8 @@ WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_st
  * counts as WEIR_ATOMIC: so it has no order with other uses of this kind, and counts as written. In
  * it launches may declare uses of any kind.
  *
- * It costs more than weir_begin(): in work for each range that is new or has moved, in mapping on the
- * host what was not used since it went there, and since what it may touch cannot move while it
+ * It costs more than weir_begin(): in work for each range that is new or has moved, in mapping on
+ * the host what was not used since it went there, and since what it may touch cannot move while it
  * runs.
  *
  * @param [in] uses  What is known to be used, as for weir_begin(). NULL with nr_uses 0: nothing is.

@@ -86,10 +86,18 @@ bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_brack
 	struct use_list spare = *last;
 
 	assert(seq - space->done_seq <= space->max_ended);
+	if (bracket->end)
+		space_fence_share(space, bracket->slot, bracket->end);
 	*last = ended->uses;
 	*ended = *bracket;
 	ended->uses = *uses;
 	ended->slot->last_seq = seq;
+	if (!ended->end) {
+		ended->slot->nr_unfenced++;
+		space->nr_unfenced++;
+		space->shared_seq = seq;
+		space->nr_shared++;
+	}
 	spare.nr = spare.nr_named = 0;
 	spare.all = spare.unordered = false;
 	spare.wide = 0;
@@ -105,7 +113,7 @@ void space_ended_retire(struct weir_space *space, bracket_seq_t seq)
 	if (seq != space->stuck_seq || !space->stuck_ns)
 		return;
 	/* One that waited for what came later would not be done before that is. */
-	if (hasty > space->last_seq ||
+	if (hasty > space->last_seq || !space->ended[hasty % space->max_ended].end ||
 	    !b->ops->fence_done(b, space->ended[hasty % space->max_ended].end))
 		space->longest_ns = MAX(space->longest_ns, b->ops->now_ns(b) - space->stuck_ns);
 	space->stuck_ns = 0;
@@ -153,6 +161,7 @@ struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *str
 	if (!slot)
 		return NULL;
 	slot->number = space->nr_slots;
+	slot->space = space;
 	space->slot[space->nr_slots++] = slot;
 out:
 	slot->stream = stream;

@@ -303,6 +303,10 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 		idle = range_newest_use(space, range) <= space->done_seq;
 		if (range->nr_blocks != nr_blocks || (range->nr_stale && !idle))
 			continue;
+		/* A fence that is shared may be behind a launch that waits for who takes it. */
+		if (!idle && space->shared_seq > space->done_seq &&
+		    !(slot && range_is_before(space, range, slot)))
+			continue;
 		resident = range_nr_resident(range);
 		below = range_nr_settled_below(range);
 		if (slot && slot->own != range->own) { /* it would have to move */

@@ -126,13 +126,23 @@ int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg)
 	return ret;
 }
 
-int settle_on_seq(const struct weir_space *space, bracket_seq_t seq, struct settle *settle)
+int settle_on_seq(struct weir_space *space, bracket_seq_t seq, struct settle *settle)
 {
+	struct ended_bracket *oldest;
+
 	assert(seq <= space->last_seq);
 	if (space->done_seq >= seq)
 		return 0;
 	/* In the order of their ends, since that is how they are counted. */
-	settle->fence = space->ended[(space->done_seq + 1) % space->max_ended].end;
+	oldest = &space->ended[(space->done_seq + 1) % space->max_ended];
+	if (!oldest->end) /* of all: each is behind as little as can be */
+		space_fence_all(space);
+	if (!oldest->end) {
+		settle->call = space_fence_again;
+		settle->arg = oldest->slot;
+		return SETTLE_WAIT;
+	}
+	settle->fence = oldest->end;
 	settle->bracket = true;
 	return SETTLE_WAIT;
 }

@@ -21,7 +21,9 @@ static void progress_entry(void *arg)
 
 	if (pthread_mutex_trylock(&space->lock))
 		return;
-	space_progress(space);
+	if (!space->ops->is_quiet(space))
+		space_fence_all(space);
+	space_progress_known(space);
 	pthread_mutex_unlock(&space->lock);
 }
 
@@ -210,7 +212,7 @@ static void retire_brackets(struct weir_space *space)
 		const struct ended_bracket *bracket =
 			&space->ended[(space->done_seq + 1) % space->max_ended];
 
-		if (!space_fence_done(space, bracket->end, NULL))
+		if (bracket->end ? !space_fence_done(space, bracket->end, NULL) : !bracket->lost)
 			break;
 		space_ended_retire(space, space->done_seq + 1);
 		space->done_seq++;
@@ -219,6 +221,12 @@ static void retire_brackets(struct weir_space *space)
 }
 
 void space_progress(struct weir_space *space)
+{
+	space_fence_all(space);
+	space_progress_known(space);
+}
+
+void space_progress_known(struct weir_space *space)
 {
 	migrate_retire(space);
 	compare_retire(space);

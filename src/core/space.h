@@ -56,8 +56,6 @@ struct range {
 	life_t life;			   /* its present allocation; 0 while pooled */
 	uint64_t mark;			   /* bracket being placed that names it */
 	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
-	bool at_hand;			   /* range_is_at_hand(), when it was last counted */
-	uint64_t wide_born, wide_freed;	   /* see struct wide */
 	uint32_t nr_resident, nr_unmapped; /* blocks at their own places; and not mapped */
 	uint32_t nr_copying, nr_cleaning;  /* the first is the sum of nr_moving[] */
 	uint32_t nr_dead, nr_clean;
@@ -80,10 +78,8 @@ struct range {
 	bracket_seq_t last_part_use;   /* newest bracket that named any part of it */
 	bracket_seq_t born; /* brackets up to it that named its bytes did so in an earlier life; of
 			     * an arena: those that named any piece may have */
-	bracket_seq_t wide_past; /* newest wide one that may have used it in an earlier life */
-	uint32_t *nr_astray;	 /* of struct wide; NULL: it is pooled, or of another kind */
-	uint64_t devices;	 /* access list of mappings made from now on */
-	uint64_t granted; /* ... and of those that stand, at most: launches may be using them */
+	uint64_t devices;   /* access list of mappings made from now on */
+	uint64_t granted;   /* ... and of those that stand, at most: launches may be using them */
 	/* In spaces of several devices: own memories of those that named it since it was last
 	 * allocated while it was idle, a bit each. */
 	uint64_t users;
@@ -100,6 +96,10 @@ struct range {
 	struct range_owner *owner;	   /* NULL: mapped, or removed */
 	struct range_residency *residency; /* the mode's part; behind path[] */
 	struct range_path *path;	   /* by path of the space; behind block[] */
+	uint64_t wide_born, wide_freed;	   /* see struct wide */
+	bool at_hand;			   /* range_is_at_hand(), when it was last counted */
+	bracket_seq_t wide_past; /* newest wide one that may have used it in an earlier life */
+	uint32_t *nr_astray;	 /* of struct wide; NULL: it is pooled, or of another kind */
 	struct range *next_pooled;
 	struct arena *small; /* an arena's allocations */
 	struct block block[];
@@ -158,23 +158,32 @@ struct stream_slot {
 	bool foreign; /* its device is none of the space's; in a fixed space that may be */
 	place_t own;  /* else the memory of its device */
 	bool open;
-	bool placing;		/* weir_begin() is at work in it */
-	uint64_t launched;	/* in the open bracket, if its uses are guesses; else 0 */
-	uint64_t guess;		/* key of these; else 0 */
-	uint64_t event;		/* the open bracket's event in the record; 0: none */
-	fence_t begin;		/* the stream reached the open bracket; 0: nobody asks when */
-	bool sampled;		/* nobody but the trace does */
-	struct use_list uses;	/* of the open bracket, or of the one being placed */
-	bracket_seq_t last_seq; /* the last bracket that ended on it */
-	uint64_t ordered;	/* mark of the bracket that comes after one of this stream */
-	uint64_t accessed;	/* the same of an access to a replicated range */
-	uint64_t shared_event;	/* the open bracket's, as replicated ranges know it; 0: none */
+	bool placing;	      /* weir_begin() is at work in it */
+	uint64_t launched;    /* in the open bracket, if its uses are guesses; else 0 */
+	uint64_t guess;	      /* key of these; else 0 */
+	uint64_t event;	      /* the open bracket's event in the record; 0: none */
+	fence_t begin;	      /* the stream reached the open bracket; 0: nobody asks when */
+	bool sampled;	      /* nobody but the trace does */
+	bool calm;	      /* nothing moves, nor had to for the open bracket */
+	bool groups;	      /* ... which may share a fence with others of the stream */
+	bool barrier;	      /* the driver orders its work with that of other streams */
+	uint32_t nr_unfenced; /* brackets that ended on it, last of all, and have no fence yet */
+	uint32_t nr_refused;  /* times in a row that one was refused for them */
+	bool ends;	      /* the stream is about to be destroyed */
+	struct weir_space *space; /* never changes */
+	struct use_list uses;	  /* of the open bracket, or of the one being placed */
+	bracket_seq_t last_seq;	  /* the last bracket that ended on it */
+	uint64_t ordered;	  /* mark of the bracket that comes after one of this stream */
+	uint64_t accessed;	  /* the same of an access to a replicated range */
+	uint64_t shared_event;	  /* the open bracket's, as replicated ranges know it; 0: none */
 };
 
 /* A bracket that ended and may not be done. */
 struct ended_bracket {
 	struct stream_slot *slot; /* the stream it was on */
-	fence_t begin, end;
+	fence_t begin;
+	fence_t end;	      /* 0: none yet: see fence.c */
+	bool lost;	      /* there is none to be had: it counts as done */
 	uint64_t event;	      /* its event in the record */
 	uint64_t guess;	      /* key of its uses, if they are guesses; else 0 */
 	bool in_place;	      /* something it named was not resident */
@@ -222,9 +231,8 @@ struct path {
  * number, in the order of their begins, and a range says in which of them it lives: those with
  * numbers above its wide_born and, if it was freed while one of them was open, up to its
  * wide_freed. In their eyes all of such a range may be used and written, by atomics: it stays where
- * it is until they are done, and is freed no earlier than they end. Without the help of uses a range
- * is mapped as they begin, and counts as written from there on, since all are at hand, or are made
- * so.
+ * it is until they are done, and is freed no earlier than they end. All ranges are mapped as they
+ * begin, and count as written from there on, since they are at hand, or are made so.
  */
 struct wide {
 	uint64_t last;		 /* number given last */
@@ -256,6 +264,8 @@ struct space_ops {
 	/* Do what can be done now; may not wait. */
 	void (*advance)(struct weir_space *space);
 	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
+	/* Whether nothing moves, nor is to: it is of no interest which brackets are done. */
+	bool (*is_quiet)(const struct weir_space *space);
 	/* A block came to its own memory, or left it. */
 	void (*moved)(struct weir_space *space, struct range *range, uint32_t i, bool came,
 		      enum weir_cause cause);
@@ -373,7 +383,14 @@ struct weir_space {
 	 * others have no more than an array for uses. There is room for those that are open. */
 	struct ended_bracket *ended;
 	uint32_t max_ended;
+	uint32_t nr_unfenced; /* ended brackets without a fence, of all slots */
 	bracket_seq_t last_seq, done_seq;
+	bracket_seq_t shared_seq; /* newest that ended without a fence of its own */
+	uint64_t nr_shared;	  /* those that did, ever; */
+	uint64_t nr_refused;	  /* and times that the backend refused them one */
+	/* Whether brackets may share fences now, as far as the owner of the streams knows, beside
+	 * what the space does; with the lock. NULL: they may. */
+	bool (*may_group)(void);
 
 	struct wide wide;
 
@@ -568,7 +585,8 @@ static inline bool range_is_at_hand(const struct range *range)
 /* Whether launches of the wide bracket of a number may use a range; 0: there is none. */
 static inline bool range_is_in_wide(const struct range *range, uint64_t wide)
 {
-	return wide > range->wide_born && (!range->free_pending || wide <= range->wide_freed);
+	return wide && wide > range->wide_born &&
+	       (!range->free_pending || wide <= range->wide_freed);
 }
 
 /* wide.c: the following two, where that is not seen at once. */
@@ -578,7 +596,7 @@ bracket_seq_t wide_find_use(const struct weir_space *space, const struct range *
 /* Whether launches of an open wide bracket may use a range. */
 static inline bool range_is_in_open(const struct weir_space *space, const struct range *range)
 {
-	return space->wide.newest_open > range->wide_born &&
+	return space->wide.newest_open && space->wide.newest_open > range->wide_born &&
 	       (!range->free_pending || wide_is_open(space, range));
 }
 
@@ -587,7 +605,7 @@ static inline bool range_is_in_open(const struct weir_space *space, const struct
 static inline bracket_seq_t range_wide_use(const struct weir_space *space,
 					   const struct range *range)
 {
-	if (space->wide.last <= range->wide_born)
+	if (!space->wide.ended || space->wide.last <= range->wide_born)
 		return 0;
 	if (range_is_in_wide(range, space->wide.ended))
 		return space->wide.ended_seq;
@@ -696,9 +714,10 @@ void range_pool_add(struct weir_space *space, struct range *range);
 
 /*
  * Take a range of this size out of the pool; NULL: none. Not one with blocks that are held
- * (range_block_is_held()). Prefers one that the slot's stream need not wait for, then one with
- * about so many resident blocks and the others in host memory (each other one is a mapping call),
- * then the last freed. slot: where it is used first; NULL: nobody said.
+ * (range_block_is_held()), nor one that would have to be waited for by a shared fence. Prefers one
+ * that the slot's stream need not wait for, then one with about so many resident blocks and the
+ * others in host memory (each other one is a mapping call), then the last freed. slot: where it is
+ * used first; NULL: nobody said.
  */
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			     const struct stream_slot *slot, uint32_t nr_resident);
@@ -751,6 +770,19 @@ int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *ou
 /* The same where nobody asks for its time. */
 int space_fence_untimed(struct weir_space *space, stream_id_t stream, fence_t *out);
 
+/* A fence is behind all brackets that ended on a slot's stream: those that have none have that. */
+void space_fence_share(struct weir_space *space, struct stream_slot *slot, fence_t fence);
+
+/* Record a fence for a slot's brackets that have none. */
+int space_fence_slot(struct weir_space *space, struct stream_slot *slot);
+
+/* The same of all slots: somebody wants to know what is done. What fails is tried again. */
+void space_fence_all(struct weir_space *space);
+
+/* Where that fails: wait a little, and try again; in the end the brackets are lost, and count as
+ * done, since their context is. Blocks, without the lock. arg: the slot. */
+void space_fence_again(void *arg);
+
 /* ---- ended.c: streams, and brackets that ended on them */
 
 /* The slot of a stream; NULL: it has none, since it had no bracket yet. */
@@ -788,6 +820,9 @@ bool range_is_before(const struct weir_space *space, const struct range *range,
 /* A bracket that is about to be placed is a wide one: its number. */
 uint64_t wide_begin(struct weir_space *space);
 
+/* That launches may touch a range, where it is: it is named by nobody. */
+struct space_use wide_use(struct range *range);
+
 /* The slot's bracket, which is one, opened; and has ended, as the last of all. */
 void wide_opened(struct weir_space *space, const struct stream_slot *slot);
 void wide_ended(struct weir_space *space, bracket_seq_t seq);
@@ -808,8 +843,9 @@ int wide_check(const struct weir_space *space);
 /* ---- space.c */
 
 /* What core does on completions and in every call that enters it; the one place where it advances.
- * Lock held. */
+ * Lock held. space_progress_known: brackets without a fence stay without. */
 void space_progress(struct weir_space *space);
+void space_progress_known(struct weir_space *space);
 
 /*
  * Create the parts of a space that are core's. config is checked and its defaults are filled in.
@@ -896,7 +932,7 @@ void space_settle_seq(struct weir_space *space, bracket_seq_t seq);
  * (there is none, too, where the driver refuses a fence for it); the same on the first path that
  * has any, of those that lead out of a place, or into it, or of all; then of brackets.
  */
-int settle_on_seq(const struct weir_space *space, bracket_seq_t seq, struct settle *settle);
+int settle_on_seq(struct weir_space *space, bracket_seq_t seq, struct settle *settle);
 int settle_on_path(struct weir_space *space, struct path *path, struct settle *settle);
 int settle_on_leaving(struct weir_space *space, place_t from, struct settle *settle);
 int settle_on_coming(struct weir_space *space, place_t to, struct settle *settle);

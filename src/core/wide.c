@@ -5,6 +5,19 @@
 #include "src/base/log.h"
 #include "src/core/space.h"
 
+struct space_use wide_use(struct range *range)
+{
+	return (struct space_use){
+		.range = range,
+		.nr = range->nr_blocks,
+		.bytes = range->bytes,
+		.kind = WEIR_WRITE,
+		.atomic = true,
+		.stays = true,
+		.hidden = true,
+	};
+}
+
 uint64_t wide_begin(struct weir_space *space)
 {
 	space->wide.placing = ++space->wide.last;

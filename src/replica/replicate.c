@@ -306,6 +306,7 @@ int weir_replicate(struct weir_space *space, void *addr, const struct weir_repli
 
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
+	space_fence_all(space); /* from here on each bracket has its own */
 	err = replicate(space, addr, params ? params : &defaults, &r);
 	if (!err && r->subscription == WEIR_SUBSCRIBE_ALL)
 		err = prepare_all(space, r);

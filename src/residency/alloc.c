@@ -388,6 +388,8 @@ static int free_part(struct weir_space *space, struct range *range, void *addr,
 		bytes = arena_find(range, addr, &offset);
 	if (!bytes || (char *)range->addr + offset != (char *)addr)
 		return -EINVAL;
+	/* Who takes the memory waits for no launch that comes behind this. */
+	space_fence_all(space);
 	err = note_fixed_use(space, range, offset, bytes, stream);
 	if (err)
 		return err;

@@ -199,6 +199,7 @@ static const struct space_ops residency_ops = {
 	.range_reset = range_reset,
 	.advance = residency_advance,
 	.bracket_done = follow_done,
+	.is_quiet = bracket_is_quiet,
 	.moved = ask_moved,
 	.make_room = room_make,
 	.back = place_back,

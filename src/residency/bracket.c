@@ -20,6 +20,9 @@
 /* Brackets of guessed launches that are retired at a time, where nothing moves: asking the driver
  * takes as long for one as for all, some 0.3 us on an H200's host. */
 #define GUESSES_BEHIND 8u
+/* Brackets that share a fence at most: recording one takes 1.1 us of an H200's host, and what is
+ * waited for may be so many launches later. */
+#define GROUP_MAX 16u
 
 /* What a use is to the space: of the first four kinds. */
 static enum weir_use_kind placed_as(enum weir_use_kind declared)
@@ -147,19 +150,6 @@ static int resolve_all(struct weir_space *space, place_t own, struct use_list *o
 	return 0;
 }
 
-struct space_use use_hidden(struct range *range)
-{
-	return (struct space_use){
-		.range = range,
-		.nr = range->nr_blocks,
-		.bytes = range->bytes,
-		.kind = WEIR_WRITE,
-		.atomic = true,
-		.stays = true,
-		.hidden = true,
-	};
-}
-
 /* Behind the uses that are declared, until the bracket is open: ranges that its launches may touch
  * where they are, and that are not ready for that. */
 static int resolve_rest(struct weir_space *space, struct use_list *out)
@@ -170,7 +160,7 @@ static int resolve_rest(struct weir_space *space, struct use_list *out)
 		struct range *range = space->range[r];
 
 		if (!range->at_hand && range_is_in_wide(range, out->wide))
-			out->use[out->nr++] = use_hidden(range);
+			out->use[out->nr++] = wide_use(range);
 	}
 	return err;
 }
@@ -403,6 +393,7 @@ static int name_uses(struct weir_space *space, struct stream_slot *slot,
 	int err = resolve_uses(space, slot->own, asked, &slot->uses);
 
 	slot->launched = asked->launched;
+	slot->groups = asked->groups;
 	slot->guess = guess_key(asked);
 	return err ? err : check_open(space, slot);
 }
@@ -420,15 +411,26 @@ static bool is_in_place(const struct space_use *use, place_t own)
 	return use->nr == range->nr_blocks;
 }
 
+bool bracket_is_quiet(const struct weir_space *space)
+{
+	const struct residency *r = space->residency;
+
+	if (space->nr_stale || r->prefetch || space_is_copying(space))
+		return false;
+	for (uint32_t d = 0; d < space->nr_devices; d++) {
+		const struct planner *p = &r->planner[d];
+
+		if (p->nr_pending || (p->plan && p->plan->nr_actions))
+			return false;
+	}
+	return true;
+}
+
 /* Whether nothing is to be done before the bracket, one for a launch of many: all that it names is
- * there, nothing moves or is planned to, and few brackets may be done that are not retired. */
+ * there, and nothing moves or is planned to. */
 static bool is_calm(const struct weir_space *space, const struct stream_slot *slot)
 {
-	const struct planner *p = slot_planner(space, slot);
-
-	if (!slot->guess || space->last_seq - space->done_seq >= GUESSES_BEHIND ||
-	    space->nr_stale || space->residency->prefetch || space_is_copying(space) ||
-	    p->nr_pending || (p->plan && p->plan->nr_actions))
+	if (!slot->guess || !bracket_is_quiet(space))
 		return false;
 	for (uint32_t u = 0; u < slot->uses.nr_named; u++)
 		if (is_in_place(&slot->uses.use[u], slot->own))
@@ -437,11 +439,15 @@ static bool is_calm(const struct weir_space *space, const struct stream_slot *sl
 }
 
 /* 2. Retire what is done, and wait while the program is too far ahead of the device. */
-static void catch_up(struct weir_space *space, const struct stream_slot *slot)
+static void catch_up(struct weir_space *space, struct stream_slot *slot)
 {
+	const uint64_t nr = space->last_seq - space->done_seq - space->nr_unfenced;
 	place_mark(space, slot->uses.use, slot->uses.nr);
-	if (!is_calm(space, slot))
+	slot->calm = is_calm(space, slot);
+	if (!slot->calm)
 		space_progress(space);
+	else if (nr >= GUESSES_BEHIND && slot->nr_unfenced % GUESSES_BEHIND == 0)
+		space_progress_known(space);
 	limit_ahead(space);
 }
 
@@ -506,6 +512,8 @@ static int make_ready(struct weir_space *space, struct stream_slot *slot)
 	struct bracket_pass pass = {
 		.slot = slot,
 		.last = space->last_seq,
+		/* Its record may have made a plan. */
+		.due = slot->calm && bracket_is_quiet(space) && !slot_planner(space, slot)->error,
 		.place = {.own = slot->own, .uses = slot->uses.use, .nr_uses = slot->uses.nr},
 	};
 	int err = space_settle(space, bracket_pass, &pass);
@@ -701,6 +709,15 @@ static int begin_on(struct weir_space *space, struct stream_slot *slot,
 	return err;
 }
 
+/* A fence that is recorded late on the default stream would hold other streams' work up until what
+ * they queued before it is done: theirs comes behind it. */
+static void fence_barrier(struct weir_space *space, const struct stream_slot *slot)
+{
+	for (uint32_t i = 0; i < space->nr_slots && space->nr_unfenced; i++)
+		if (space->slot[i]->barrier && space->slot[i] != slot)
+			(void)space_fence_slot(space, space->slot[i]);
+}
+
 /* docs/design.md follows a use through the numbered steps ("A use, step by step"). */
 static int begin(struct weir_space *space, struct weir_stream *stream,
 		 const struct bracket_asked *asked)
@@ -715,8 +732,11 @@ static int begin(struct weir_space *space, struct weir_stream *stream,
 	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : check_device(space, slot);
 	if (!err && asked->open && (space->shared || space->nr_devices > 1))
 		err = -ENOTSUP;
-	if (!err)
+	if (!err) {
+		slot->barrier = asked->barrier;
+		fence_barrier(space, slot);
 		err = begin_on(space, slot, asked, &named);
+	}
 	space_placing_end(space);
 	for (uint32_t u = 0; err && named && u < slot->uses.nr; u++)
 		alloc_settle(space, slot->uses.use[u].range);
@@ -816,6 +836,19 @@ static void end_on(struct weir_space *space, struct stream_slot *slot, fence_t e
 	tracing_end(space, slot, kernel, ops, bracket.in_place, since_ns);
 }
 
+/* Whether the bracket that ends can do without a fence until somebody asks: nobody wants its time,
+ * nothing is to move, and nobody is at work on that. */
+static bool is_to_share(const struct weir_space *space, const struct stream_slot *slot)
+{
+	/* What others launch in open brackets may be queued by now. */
+	if (slot->barrier && space->nr_open > 1)
+		return false;
+	return slot->calm && slot->groups && !slot->begin && slot->nr_unfenced + 1 < GROUP_MAX &&
+	       space->nr_places == 2 && !space->placing && !space->shared && !is_traced(space) &&
+	       !space->residency->nr_read_mostly && bracket_is_quiet(space) &&
+	       (!space->may_group || space->may_group());
+}
+
 static int end_fence(struct weir_space *space, const struct stream_slot *slot, fence_t *end)
 {
 	const stream_id_t stream = stream_id(slot->stream);
@@ -830,14 +863,14 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	struct stream_slot *slot;
 	bool in_calls = false;
 	uint64_t since_ns;
-	fence_t end;
+	fence_t end = 0;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
 	since_ns = tracing_now(space);
 	slot = space_slot_find(space, stream);
 	err = !slot || !slot->open ? -WEIR_ECONTRACT : 0;
-	if (!err) {
+	if (!err && !is_to_share(space, slot)) {
 		in_calls = !ops->calls_begin(space->backend, stream_id(stream));
 		err = end_fence(space, slot, &end);
 	}
@@ -847,4 +880,32 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 		ops->calls_end(space->backend);
 	pthread_mutex_unlock(&space->lock);
 	return err;
+}
+
+void bracket_fence_all(struct weir_space *space)
+{
+	pthread_mutex_lock(&space->lock);
+	space_fence_all(space);
+	pthread_mutex_unlock(&space->lock);
+}
+
+void bracket_stream_ends(struct weir_space *space, struct weir_stream *stream)
+{
+	struct stream_slot *slot;
+	bool again;
+
+	pthread_mutex_lock(&space->lock);
+	slot = space_slot_find(space, stream);
+	if (slot)
+		slot->ends = true;
+	again = slot && space_fence_slot(space, slot);
+	while (again) {
+		pthread_mutex_unlock(&space->lock);
+		space_fence_again(slot);
+		pthread_mutex_lock(&space->lock);
+		again = slot->nr_unfenced != 0;
+	}
+	if (slot)
+		slot->ends = false;
+	pthread_mutex_unlock(&space->lock);
 }

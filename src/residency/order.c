@@ -66,7 +66,7 @@ static bracket_seq_t newest_born(const struct use_list *uses)
 static bool wide_conflicts_behind(const struct use_list *ended, bracket_seq_t seq,
 				  const struct space_use *use, bool guessed)
 {
-	const struct space_use any = use_hidden(use->range);
+	const struct space_use any = wide_use(use->range);
 
 	return (range_is_in_wide(use->range, ended->wide) || seq <= use->range->wide_past) &&
 	       conflicts_behind(&any, seq, use, guessed);
@@ -82,7 +82,7 @@ static bool wide_conflicts(const struct weir_space *space, const struct use_list
 	for (uint32_t u = 0; ended->wide && !is && u < uses->nr; u++)
 		is = wide_conflicts_behind(ended, seq, &uses->use[u], space->guessed);
 	for (uint32_t e = 0; uses->wide && !is && e < ended->nr; e++) {
-		const struct space_use any = use_hidden(ended->use[e].range);
+		const struct space_use any = wide_use(ended->use[e].range);
 
 		is = range_is_in_wide(any.range, uses->wide) &&
 		     conflicts_behind(&ended->use[e], seq, &any, space->guessed);
@@ -132,7 +132,9 @@ int order_behind(struct weir_space *space, const struct stream_slot *slot,
 		    !bracket_conflicts(space, seq, uses, &work))
 			continue;
 		ended->slot->ordered = space->mark;
-		err = b->ops->stream_wait(b, stream_id(slot->stream), ended->end);
+		err = space_fence_slot(space, ended->slot);
+		if (!err && !ended->lost)
+			err = b->ops->stream_wait(b, stream_id(slot->stream), ended->end);
 	}
 	return err;
 }

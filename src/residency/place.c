@@ -129,7 +129,7 @@ static int chunk_for(struct weir_space *space, const struct space_use *use, uint
 }
 
 /* Until the block can be mapped. */
-static int settle_on_held(const struct weir_space *space, const struct range *range, uint32_t i,
+static int settle_on_held(struct weir_space *space, const struct range *range, uint32_t i,
 			  struct settle *settle)
 {
 	if (!range_block_is_held(space, range, i))
@@ -494,7 +494,7 @@ int place_map_ahead(struct weir_space *space)
 }
 
 /* What freed ranges give of a device's own memory when they are idle; -ENOSPC: nothing in time. */
-static int settle_on_freed(const struct weir_space *space, place_t own, struct settle *settle)
+static int settle_on_freed(struct weir_space *space, place_t own, struct settle *settle)
 {
 	const bracket_seq_t first = space->impatient ? 0 : room_first_pooled_use(space, own);
 

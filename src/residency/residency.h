@@ -626,12 +626,26 @@ struct bracket_asked {
 	bool open;
 	uint64_t launched; /* not 0: a number of what is launched, which touches less than what the
 			    * first uses name; how much is learnt from times (guess.h) */
+	bool groups;  /* it may share a fence with others of the stream: these are the caller's to
+		      * end with bracket_stream_ends(), and to capture after bracket_fence_all() */
+	bool barrier; /* the driver has later work of other streams wait for what is queued on its
+		       * stream, and that for earlier work of theirs, as on the default stream */
 };
 
 /* Open a bracket whose uses are guesses. @return as weir_begin() and weir_begin_open(). Takes the
  * lock. */
 int bracket_begin_guessed(struct weir_space *space, struct weir_stream *stream,
 			  const struct bracket_asked *asked);
+
+/* A stream is about to be destroyed: its brackets have fences. Blocks where that fails at first.
+ * Takes the lock. */
+void bracket_stream_ends(struct weir_space *space, struct weir_stream *stream);
+
+/* All brackets that ended have fences, as far as the driver has any. Takes the lock. */
+void bracket_fence_all(struct weir_space *space);
+
+/* Whether nothing moves, nor is to: see struct space_ops. */
+bool bracket_is_quiet(const struct weir_space *space);
 
 /* Turn uses as declared into blocks. out: room for nr of them. */
 int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
@@ -642,9 +656,6 @@ int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint3
 uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_kind kind,
 			const struct stream_slot *slot, const struct space_use *uses,
 			uint32_t nr_uses);
-
-/* That launches may touch a range, where it is: it is named by nobody. */
-struct space_use use_hidden(struct range *range);
 
 /* What is about to be written is neither dead nor the same as its lower copy. */
 void bracket_expect_writes(struct weir_space *space, const struct space_use *use);

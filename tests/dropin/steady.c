@@ -2,8 +2,9 @@
 /*
  * Programs that do the same in each of many passes over the arrays of arrays.h, one for each run:
  * "reads" reads them alone, "writes" writes them all; "slices" and its like add up a large
- * allocation slice by slice. A kernel of its own begins each pass. It
- * prints what it read; the kernels are those of tests/fakecuda/fakecuda.h. It includes nothing of
+ * allocation slice by slice. A kernel of its own begins each pass. "many" makes many launches on a
+ * stream, which then is captured, or destroyed, while they run. It prints what it read; the kernels
+ * are those of tests/fakecuda/fakecuda.h. It includes nothing of
  * weir, but for what api.h declares.
  */
 #include <stdbool.h>
@@ -12,7 +13,13 @@
 
 #include "tests/dropin/arrays.h"
 
-enum { PASSES = 24, TIMES = 4 };
+typedef struct CUgraph_st *CUgraph;
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuGraphDestroy(CUgraph graph);
+
+enum { PASSES = 24, TIMES = 4, ROUNDS = 12, LAUNCHES = 300, RELAXED = 2 };
 enum { SLICES = 20, SLICE_BYTES = 4 << 20, SLICE_WORDS = SLICE_BYTES / 4 };
 
 static void pass_begin(uint64_t pass, CUstream stream)
@@ -92,12 +99,50 @@ static void strays(void)
 	add_slices(3, false);
 }
 
+/* Nothing is captured. */
+static void capture(CUstream stream)
+{
+	CUdeviceptr other;
+	CUgraph graph;
+
+	OK(cuStreamBeginCapture_v2(stream, RELAXED));
+	OK(cu.cuMemAlloc(&other, 2 * BYTES));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphDestroy(graph));
+	OK(cu.cuMemFree(other));
+}
+
+static void many(void)
+{
+	CUstream stream = stream_make();
+	CUdeviceptr other;
+	uint64_t nr = 4;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned n = 0; n < LAUNCHES + round; n++)
+			LAUNCH("sum", stream, &out, &array[n % 8], &nr);
+		if (round % 2) {
+			capture(stream);
+			continue;
+		}
+		if (round & 2)
+			OK(cu.cuStreamSynchronize(stream));
+		OK(cu.cuStreamDestroy(stream));
+		OK(cu.cuMemAlloc(&other, 3 * BYTES));
+		stream = stream_make();
+		OK(cu.cuMemFree(other));
+	}
+	OK(cu.cuStreamSynchronize(stream));
+	show("sum", out, 1);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct arrays_case cases[] = {
 		{"reads", reads},   {"writes", writes},
 		{"slices", slices}, {"slices-written", slices_written},
-		{"strays", strays}, {NULL, NULL}};
+		{"strays", strays}, {"many", many},
+		{NULL, NULL}};
 
 	return arrays_main(argc, argv, cases);
 }

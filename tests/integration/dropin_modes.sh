@@ -204,3 +204,11 @@ for mode in safe fast; do
 	has out 'weir +[0-9.]+' 'native +[0-9.]+'
 done
 echo "ok - traces of modes that move"
+
+# Many launches on a stream share an event, which none misses that is captured or destroyed then.
+timeout 60 "$programs/steady" many >plain || fail "many fails by itself" plain
+for mode in safe fast; do
+	same $mode 16MiB "$programs/steady" many
+	has stats.json '"brackets_grouped": [0-9]{3,}' '"events_refused": 0'
+done
+echo "ok - launches that share events"
