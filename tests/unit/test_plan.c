@@ -352,6 +352,78 @@ static void test_plan_of_one_step(void **state)
 	plan_destroy(plan);
 }
 
+/* ------------------------------------------------------------------ streams */
+
+enum { PARTS = 16 };
+
+/* A loop that uses a life of 18 blocks whole, and of another one a part in each iteration, so many
+ * times over, in that order; with room for 20 blocks. */
+static struct plan *plan_loop(struct period *p, const uint32_t *first, uint32_t nr, double times,
+			      enum weir_use_kind kind)
+{
+	uint32_t whole, parts;
+	struct plan *plan;
+
+	period_init(p, 20);
+	whole = add_life(p, 18);
+	parts = add_life(p, PARTS);
+	for (uint32_t i = 0; i < PARTS; i++) {
+		add_step(p, 200, 1);
+		add_use(p, whole, WEIR_READ, 1);
+		add_part(p, parts, kind, first[i], nr, times);
+	}
+	plan = make(p);
+	check_plan(p, plan);
+	return plan;
+}
+
+static bool streams(const struct plan *plan, uint32_t life)
+{
+	return plan_streams(plan, plan->stage_of_step[0], plan->tracked[life]);
+}
+
+/* Parts come and go where they are used one after the other, and use in place costs more. */
+static void test_plan_streams(void **state)
+{
+	static const uint32_t forth[PARTS] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	static const uint32_t halves[PARTS] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7};
+	static const uint32_t back[PARTS] = {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+	static const uint32_t same[PARTS] = {0};
+	struct period p;
+	struct plan *plan;
+
+	(void)state;
+	for (int written = 0; written < 2; written++) {
+		plan = plan_loop(&p, forth, 1, 8, written ? WEIR_WRITE : WEIR_READ);
+		assert_true(streams(plan, 1));
+		assert_false(streams(plan, 0));
+		assert_int_equal(level(plan, 0, 0), 18);
+		assert_int_equal(level(plan, 0, 1), 2);
+		assert_int_equal(plan_level_max(plan, plan->tracked[1]), 0);
+		assert_false(has_move(plan, 1, PLAN_FETCH));
+		/* Each block comes, and goes if it was written, while a step computes for longer. */
+		assert_true(plan->modelled_ns <= PARTS * 200 * 1.1);
+		plan_destroy(plan);
+	}
+	plan = plan_loop(&p, halves, 1, 8, WEIR_READ);
+	assert_true(streams(plan, 1));
+	plan_destroy(plan);
+	/* In place a part costs no more than to bring it. */
+	plan = plan_loop(&p, forth, 1, 0.25, WEIR_READ);
+	assert_false(streams(plan, 1));
+	plan_destroy(plan);
+	/* Room for two parts is room for all; they go back; there is one. */
+	plan = plan_loop(&p, halves, 8, 8, WEIR_READ);
+	assert_false(streams(plan, 1));
+	plan_destroy(plan);
+	plan = plan_loop(&p, back, 1, 8, WEIR_READ);
+	assert_false(streams(plan, 1));
+	plan_destroy(plan);
+	plan = plan_loop(&p, same, 1, 8, WEIR_READ);
+	assert_false(streams(plan, 1));
+	plan_destroy(plan);
+}
+
 /* ------------------------------------------------------------------ stages */
 
 static void test_plan_folds_a_loop(void **state)
@@ -515,6 +587,8 @@ static void test_plan_random_periods(void **state)
 		}
 		for (uint32_t u = 0; u < p.input.nr_uses; u++) {
 			p.use[u].whole = random_below(&random, 4);
+			p.use[u].nr = 1 + random_below(&random, p.life[p.use[u].life].nr_blocks);
+			p.use[u].first = u % (p.life[p.use[u].life].nr_blocks - p.use[u].nr + 1);
 			p.use[u].at[0].hit = random_below(&random, 4) ? 1 : 0.1;
 			p.use[u].at[0].reach_blocks = random_below(&random, 10);
 		}
@@ -539,6 +613,7 @@ int main(void)
 		cmocka_unit_test(test_plan_advised_to_the_host),
 		cmocka_unit_test(test_plan_next_use_goes_round),
 		cmocka_unit_test(test_plan_of_one_step),
+		cmocka_unit_test(test_plan_streams),
 		cmocka_unit_test(test_plan_folds_a_loop),
 		cmocka_unit_test(test_plan_rotates_to_keep_a_loop_whole),
 		cmocka_unit_test(test_plan_temporaries_of_a_loop),

@@ -78,6 +78,18 @@ static inline void add_use(struct period *p, uint32_t life, enum weir_use_kind k
 	p->step[p->input.nr_steps - 1].nr_uses++;
 }
 
+/* A part of the life, so many times over. */
+static inline void add_part(struct period *p, uint32_t life, enum weir_use_kind kind,
+			    uint32_t first, uint32_t nr, double times)
+{
+	struct plan_use *use = &p->use[p->input.nr_uses];
+
+	add_use(p, life, kind, times * nr / p->life[life].nr_blocks);
+	use->whole = false;
+	use->first = first;
+	use->nr = nr;
+}
+
 static inline struct plan *make(struct period *p)
 {
 	struct plan *plan = NULL;

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts that come and go: loops over the parts of a range, with room for a few of them beside what
+ * all iterations use. Once the plan is known each part is there when it is used, and contents are
+ * right whatever the loop does with them.
+ */
+#include "src/residency/residency.h"
+#include "tests/support/space.h"
+
+#define BLOCK KIB(16)
+enum { GPU_BLOCKS = 12, WHOLE = 9, PARTS = 24, HOST_BLOCKS = 64, WARM_UP = 8 };
+
+static const struct weir_kernel work = {.name = "work"};
+
+/* What a pass saw. */
+struct seen {
+	uint32_t nr, nr_away; /* blocks that were used; and of them, that were not resident */
+};
+
+static void open_space(struct test_space *t, enum weir_data data)
+{
+	test_space_open(t, data, WEIR_PLANNED, BLOCK, GPU_BLOCKS, HOST_BLOCKS);
+}
+
+/* One iteration: a part is used many times over, and all of the other range once. */
+static void do_part(struct test_space *t, void *whole, uint8_t *part, enum weir_use_kind kind,
+		    struct seen *seen)
+{
+	struct weir_use use[2] = {use_of(whole, WHOLE * BLOCK, WEIR_READ),
+				  use_of(part, BLOCK, kind)};
+	const struct weir_launch launch = {.kernel = &work, .uses = use, .nr_uses = 2, .ops = 1e5};
+
+	use[1].read_bytes *= 64;
+	assert_int_equal(weir_begin(t->space, t->stream[0], use, 2), 0);
+	seen->nr++;
+	seen->nr_away += get_block_memory(t, part) != GPU0;
+	assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
+	do_end(t, 0);
+}
+
+/* The loop, again and again; @return what its last pass saw. */
+static struct seen run_loop(struct test_space *t, enum weir_use_kind kind)
+{
+	uint8_t *whole = do_alloc(t, WHOLE * BLOCK, 0), *parts = do_alloc(t, PARTS * BLOCK, 0);
+	struct seen seen = {0};
+
+	do_fill(t, 0, whole, WHOLE * BLOCK, 1);
+	for (uint32_t i = 0; i < PARTS; i++)
+		do_fill(t, 0, parts + i * BLOCK, BLOCK, 2);
+	for (uint32_t pass = 0; pass < WARM_UP; pass++) {
+		seen = (struct seen){0};
+		for (uint32_t i = 0; i < PARTS; i++)
+			do_part(t, whole, parts + i * BLOCK, kind, &seen);
+		/* So that this, and not a part of it, is what repeats. */
+		do_free(t, do_alloc(t, BLOCK, 0), 0);
+	}
+	do_sync(t);
+	return seen;
+}
+
+static void test_window_parts_are_there(void **state)
+{
+	(void)state;
+	for (int written = 0; written < 2; written++) {
+		struct weir_space_stats stats;
+		struct test_space t;
+		struct seen seen;
+
+		open_space(&t, WEIR_DATA_PHANTOM);
+		seen = run_loop(&t, written ? WEIR_WRITE : WEIR_READ);
+		stats = get_stats(&t);
+		assert_true(stats.nr_plans >= 1);
+		assert_int_equal(t.space->residency->planner[0].nr_streaming, 1);
+		assert_int_equal(seen.nr, PARTS);
+		assert_true(seen.nr_away <= 2);
+		/* What was not written makes room without a copy: the next part comes ahead of its use.
+		 */
+		assert_true(written || stats.nr_moves[WEIR_CAUSE_PREFETCH] >= 2 * PARTS);
+		do_check(&t);
+		test_space_close(&t);
+	}
+}
+
+/* Contents, where parts are read and written, in passes that go on after the loop, stop in the
+ * middle of it, or use all of the range at once. */
+static void test_window_contents(void **state)
+{
+	struct test_space t;
+	uint8_t *whole, *parts;
+
+	(void)state;
+	open_space(&t, WEIR_DATA_REAL);
+	whole = do_alloc(&t, WHOLE * BLOCK, 0);
+	parts = do_alloc(&t, PARTS * BLOCK, 0);
+	do_fill(&t, 0, whole, WHOLE * BLOCK, 1);
+	for (uint32_t i = 0; i < PARTS; i++)
+		do_fill(&t, 0, parts + i * BLOCK, BLOCK, 100);
+	for (uint32_t pass = 0; pass < 4 * WARM_UP; pass++) {
+		const uint32_t nr = pass == 3 * WARM_UP ? PARTS / 2 : PARTS;
+
+		for (uint32_t i = 0; i < nr; i++) {
+			do_expect(&t, 0, whole, WHOLE * BLOCK, 1);
+			do_change(&t, 0, parts + i * BLOCK, BLOCK, 100 + pass, 101 + pass);
+		}
+		for (uint32_t i = nr; i < PARTS; i++)
+			do_change(&t, 0, parts + i * BLOCK, BLOCK, 100 + pass, 101 + pass);
+		if (pass % WARM_UP == WARM_UP - 1)
+			do_expect(&t, 0, parts, PARTS * BLOCK, 101 + pass);
+		if (pass == 2 * WARM_UP) { /* the plan's range goes, and another one comes */
+			do_free(&t, parts, 0);
+			parts = do_alloc(&t, PARTS * BLOCK, 0);
+			do_fill(&t, 0, parts, PARTS * BLOCK, 101 + pass);
+		}
+		do_check(&t);
+	}
+	do_sync(&t);
+	do_read(&t, parts, PARTS * BLOCK, 100 + 4 * WARM_UP);
+	test_space_close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_window_parts_are_there),
+		cmocka_unit_test(test_window_contents),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
