@@ -10,10 +10,11 @@
  *
  * Beside it, --memory pinned holds the layers in host memory that the kernels use in place, which
  * is what a program can do by itself; --memory managed in the driver's managed memory, of at most
- * an eighth of the GPU's, since beyond that this is not what is to be measured here. --gemm has cuBLAS multiply instead of a kernel of this file:
- * launches that come from a library, with parameters which nobody here knows. cuBLAS is opened when
- * it is asked for, so that everything else needs the driver alone; where its folder is not known to
- * the dynamic linker, LD_LIBRARY_PATH names it.
+ * an eighth of the GPU's, since beyond that this is not what is to be measured here. --gemm has
+ * cuBLAS multiply instead of a kernel of this file: launches that come from a library, with
+ * parameters which nobody here knows. cuBLAS is opened when it is asked for, so that everything else
+ * needs the driver alone; where its folder is not known to the dynamic linker, LD_LIBRARY_PATH names
+ * it.
  */
 #include <cublas_v2.h>
 #include <dlfcn.h>

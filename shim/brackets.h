@@ -49,10 +49,10 @@ struct bracket_uses {
 /**
  * Open a bracket for what the program is about to queue on a stream.
  *
- * What is captured into a graph runs in the brackets of the graph's launches. But the driver refuses
- * to capture copies whose memory is not mapped, so that of copies and fills is mapped until the
- * bracket is closed. Without effect where a kernel is captured, or where only a trace is recorded and
- * no bracket can be opened.
+ * What is captured into a graph runs in the brackets of the graph's launches. But the driver
+ * refuses to capture copies whose memory is not mapped, so that of copies and fills is mapped until
+ * the bracket is closed. Without effect where a kernel is captured, or where only a trace is
+ * recorded and no bracket can be opened.
  *
  * @param [in] stream  As hook_stream_all() and hook_stream_thread() name it. One of another
  *                     context, which the space has no events for, is waited for by

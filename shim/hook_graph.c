@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the program calls to make graphs that can be launched, and to change them. The driver looks at
- * the memory of their copies and fills there and then: where some is not mapped it refuses the call,
- * or ends the process at the graph's launch. So all memory is mapped meanwhile. Afterwards it may
- * move: what a graph does is at addresses, and its launch may use anything (hook_copy.c).
+ * What the program calls to make graphs that can be launched, and to change them. The driver looks
+ * at the memory of their copies and fills there and then: where some is not mapped it refuses the
+ * call, or ends the process at the graph's launch. So all memory is mapped meanwhile. Afterwards
+ * it may move: what a graph does is at addresses, and its launch may use anything (hook_copy.c).
  */
 #include "shim/brackets.h"
 #include "shim/hooks.h"
 #include "shim/summary.h"
 #include "shim/when.h"
 
-/* Before brackets begin nothing moves, and all is mapped anyway. @return whether the call may go on;
- * then leave() follows it */
+/* Before brackets begin nothing moves, and all is mapped anyway. @return whether the call may go
+ * on; then leave() follows it */
 static bool enter(struct bracket *bracket, bool *passes, cu_result *result)
 {
 	*bracket = (struct bracket){0};

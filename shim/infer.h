@@ -30,10 +30,10 @@
 /* The most bytes of parameters that a launch can have; CUDA's limit is 32,764. */
 #define INFER_BYTES_MAX 32768u
 
-/* See struct infer_use: launches from which on a place can be rare, and the part of all launches, one
- * of so many, up to which it is. PyTorch's index_add had an address in an unused stride in 0 to 45 % of
- * an epoch's launches, and in 35 % of its first hundred; what a kernel is given by choice is there more
- * often. */
+/* See struct infer_use: launches from which on a place can be rare, and the part of all launches,
+ * one of so many, up to which it is. PyTorch's index_add had an address in an unused stride in 0
+ * to 45 % of an epoch's launches, and in 35 % of its first hundred; what a kernel is given by
+ * choice is there more often. */
 #define INFER_RARE 16u
 #define INFER_RARE_PART 2u
 

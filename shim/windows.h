@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Windows: of a large allocation, the part that a launch is taken to use. A loop over slices of a
- * tensor launches a kernel with a pointer into the tensor that moves on by the size of a slice each
- * time. When it did so three times in a row, by the same distance, launches with that pointer are
- * taken to use as much from there on, wherever the next loop begins, until a launch contradicts
- * twice in a row. It is a guess: the kernel may use all of the allocation, so who moves memory by it
- * keeps the rest in reach.
+ * tensor launches a kernel with a pointer into the tensor that moves on by the size of a slice
+ * each time. When it did so three times in a row, by the same distance, launches with that pointer
+ * are taken to use as much from there on, wherever the next loop begins, until a launch
+ * contradicts twice in a row. It is a guess: the kernel may use all of the allocation, so who
+ * moves memory by it keeps the rest in reach.
  *
  * What is known belongs to one kernel, by the place of the pointer in its parameters and the
  * allocation that it leads to.
  *
- * Threads: any call in any threads at once; launches of one kernel in several threads may spoil the
- * guess for each other, and nothing else.
+ * Threads: any call in any threads at once; launches of one kernel in several threads may spoil
+ * the guess for each other, and nothing else.
  */
 #ifndef WEIR_SHIM_WINDOWS_H
 #define WEIR_SHIM_WINDOWS_H
@@ -19,8 +19,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Places and allocations of a kernel that are told apart; one that never moved on makes room for others,
- * or else the one seen longest ago. */
+/* Places and allocations of a kernel that are told apart; one that never moved on makes room for
+ * others, or else the one seen longest ago. */
 #define WINDOWS_MAX 16u
 /* Allocations of fewer bytes, and of fewer windows, are named whole; and so are windows that may be
  * looked at for addresses (EVIDENCE_BYTES_MAX). */

@@ -310,15 +310,6 @@ static bool run_evict(struct weir_space *space, struct planner *p, struct pendin
 	return true;
 }
 
-struct chunk *follow_room(struct weir_space *space, place_t own, uint32_t wanted)
-{
-	struct chunk *chunk = room_try(space, own);
-
-	if (!chunk && space_nr_to_leave(space, own) < wanted && room_evict_unplanned(space, own))
-		chunk = room_try(space, own);
-	return chunk;
-}
-
 /* Fetch towards the action's level. @return whether it is finished. */
 static bool run_fetch(struct weir_space *space, struct planner *p, struct pending_action *a,
 		      struct range *range)
@@ -334,7 +325,8 @@ static bool run_fetch(struct weir_space *space, struct planner *p, struct pendin
 			if (!room_is_idle(space, range, i) ||
 			    is_busy(space_path(space, from, p->own)))
 				return false; /* it may still be on its way down */
-			chunk = follow_room(space, p->own, a->nr_blocks - range_nr_resident(range));
+			chunk = room_planned(space, p->own,
+					     a->nr_blocks - range_nr_resident(range));
 			if (!chunk)
 				return false;
 			err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);

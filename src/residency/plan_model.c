@@ -621,8 +621,8 @@ static void find_away(struct plan_model *m, const struct stage *stage)
 	}
 }
 
-/* What comes and goes during the stage, beside what its kernels move: from and to the last place. Of
- * what comes the first parts are there already. @return the link's time for both */
+/* What comes and goes during the stage, beside what its kernels move: from and to the last place.
+ * Of what comes the first parts are there already. @return the link's time for both */
 static double add_streams(struct plan_model *m, const struct stage *stage, struct traffic t[])
 {
 	const uint32_t k = m->input->nr_below - 1;

@@ -295,10 +295,6 @@ int window_advance(struct weir_space *space, struct planner *p);
 
 /* ---- follow.c */
 
-/* A chunk of a device's own memory for one of so many blocks, if there is one without waiting. The
- * plan has made room, but for what it does not know of. */
-struct chunk *follow_room(struct weir_space *space, place_t own, uint32_t wanted);
-
 /* The newest event was recorded: recognise, follow, suspend, resume, or drop the plan.
  * range: what it allocated or frees, or NULL. */
 void follow_event(struct weir_space *space, struct planner *p, struct range *range);
@@ -417,6 +413,10 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 /* Evict one idle block of a range that the device's plan does not know, since its period does not
  * use it. @return whether there was one. */
 bool room_evict_unplanned(struct weir_space *space, place_t own);
+
+/* A chunk of a device's own memory for one of so many blocks, if there is one without waiting. The
+ * plan has made room, but for what it does not know of. */
+struct chunk *room_planned(struct weir_space *space, place_t own, uint32_t wanted);
 
 /* Whether a device's own memory has a free chunk, one on its way, or an unpinned block that could
  * go. */

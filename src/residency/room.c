@@ -541,3 +541,12 @@ bool room_exists(const struct weir_space *space, place_t own)
 			return true;
 	return pick_range(space, own, PICK_LATER, &i) != NULL;
 }
+
+struct chunk *room_planned(struct weir_space *space, place_t own, uint32_t wanted)
+{
+	struct chunk *chunk = room_try(space, own);
+
+	if (!chunk && space_nr_to_leave(space, own) < wanted && room_evict_unplanned(space, own))
+		chunk = room_try(space, own);
+	return chunk;
+}

@@ -2,8 +2,8 @@
 /*
  * Parts that come and go: where a plan says that a life streams, a loop uses another part of it in
  * each iteration. The record of the period before says which part the next launches use: these are
- * brought, as many as the plan has room for, and what is behind leaves. The bracket that uses a part
- * brings what is still missing of it (place.c).
+ * brought, as many as the plan has room for, and what is behind leaves. The bracket that uses a
+ * part brings what is still missing of it (place.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -70,8 +70,8 @@ static bool add_part(struct wanted *wanted, uint32_t first, uint32_t nr)
 	return true;
 }
 
-/* Add what an event of the period uses of the life, in a stage where it streams. @return false: there
- * is no room for more */
+/* Add what an event of the period uses of the life, in a stage where it streams. @return false:
+ * there is no room for more */
 static bool add_event(const struct planner *p, struct wanted *wanted, const struct event *event,
 		      uint32_t stage, uint32_t tracked)
 {
@@ -142,7 +142,7 @@ static int bring(struct weir_space *space, const struct planner *p, const struct
 			if (!block_is_backed(block) || block_is_at(block, p->own) ||
 			    !room_is_idle(space, range, i))
 				continue;
-			chunk = follow_room(space, p->own, 1);
+			chunk = room_planned(space, p->own, 1);
 			if (!chunk)
 				return 0;
 			err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);

@@ -162,7 +162,8 @@ static void test_plan_overwritten_is_never_copied(void **state)
 	plan_destroy(plan);
 }
 
-/* Nor is what comes from nowhere: the first use of a life finds no contents, whatever kind it is. */
+/* Nor is what comes from nowhere: the first use of a life finds no contents, whatever kind it is.
+ */
 static void test_plan_fresh_is_never_copied(void **state)
 {
 	(void)state;
@@ -401,7 +402,8 @@ static void test_plan_streams(void **state)
 		assert_int_equal(level(plan, 0, 1), 2);
 		assert_int_equal(plan_level_max(plan, plan->tracked[1]), 0);
 		assert_false(has_move(plan, 1, PLAN_FETCH));
-		/* Each block comes, and goes if it was written, while a step computes for longer. */
+		/* Each block comes, and goes if it was written, while a step computes for longer.
+		 */
 		assert_true(plan->modelled_ns <= PARTS * 200 * 1.1);
 		plan_destroy(plan);
 	}

@@ -73,8 +73,8 @@ static void test_window_parts_are_there(void **state)
 		assert_int_equal(t.space->residency->planner[0].nr_streaming, 1);
 		assert_int_equal(seen.nr, PARTS);
 		assert_true(seen.nr_away <= 2);
-		/* What was not written makes room without a copy: the next part comes ahead of its use.
-		 */
+		/* What was not written makes room without a copy: the next part comes ahead of its
+		 * use. */
 		assert_true(written || stats.nr_moves[WEIR_CAUSE_PREFETCH] >= 2 * PARTS);
 		do_check(&t);
 		test_space_close(&t);
