@@ -12,9 +12,9 @@
  * is what a program can do by itself; --memory managed in the driver's managed memory, of at most
  * an eighth of the GPU's, since beyond that this is not what is to be measured here. --gemm has
  * cuBLAS multiply instead of a kernel of this file: launches that come from a library, with
- * parameters which nobody here knows. cuBLAS is opened when it is asked for, so that everything else
- * needs the driver alone; where its folder is not known to the dynamic linker, LD_LIBRARY_PATH names
- * it.
+ * parameters which nobody here knows. cuBLAS is opened when it is asked for, so that everything
+ * else needs the driver alone; where its folder is not known to the dynamic linker, LD_LIBRARY_PATH
+ * names it.
  */
 #include <cublas_v2.h>
 #include <dlfcn.h>
