@@ -35,20 +35,19 @@ static bool goes_before(const struct window *a, const struct window *b)
 }
 
 /* The window of a place and allocation; else a new one, in place of another. */
-static struct window *find(struct windows *windows, uint32_t place, uint64_t serial)
+static struct window *find(struct windows *windows, uint64_t key)
 {
-	struct window *oldest = &windows->window[0];
+	uint32_t oldest = 0;
 
-	for (uint32_t w = 0; w < WINDOWS_MAX; w++) {
-		struct window *window = &windows->window[w];
-
-		if (window->serial == serial && window->place == place)
-			return window;
-		if (goes_before(window, oldest))
-			oldest = window;
-	}
-	*oldest = (struct window){.serial = serial, .place = place, .at = UINT64_MAX};
-	return oldest;
+	for (uint32_t w = 0; w < WINDOWS_MAX; w++)
+		if (windows->key[w] == key)
+			return &windows->window[w];
+	for (uint32_t w = 1; w < WINDOWS_MAX; w++)
+		if (goes_before(&windows->window[w], &windows->window[oldest]))
+			oldest = w;
+	windows->key[oldest] = key;
+	windows->window[oldest] = (struct window){.at = UINT64_MAX};
+	return &windows->window[oldest];
 }
 
 /* The pointer moved on by a distance. */
@@ -75,7 +74,7 @@ uint64_t windows_note(struct windows *windows, uint32_t place, uint64_t serial, 
 	uint64_t distance = 0;
 
 	pthread_mutex_lock(&windows->lock);
-	window = find(windows, place, serial);
+	window = find(windows, serial << 16 | place);
 	window->seen = ++windows->nr;
 	/* Where it does not move on, another loop begins, or the same part is used again. */
 	if (at > window->at)

@@ -29,8 +29,6 @@
 #define WINDOWS_BYTES_MIN (UINT64_C(128) << 10)
 
 struct window {
-	uint64_t serial; /* the allocation's; 0: this is none */
-	uint32_t place;
 	uint32_t agreed, missed; /* steps of that distance in a row; and of others since */
 	uint64_t at, distance;
 	uint64_t seen; /* the number of the kernel's note that saw it last */
@@ -40,6 +38,9 @@ struct window {
 struct windows {
 	pthread_mutex_t lock;
 	uint64_t nr;
+	/* The allocation's serial, shifted by 16, and the place; 0: there is none. By themselves, as
+	 * launches are seldom and find nothing of this in the processor's caches. */
+	uint64_t key[WINDOWS_MAX];
 	struct window window[WINDOWS_MAX];
 };
 
@@ -49,8 +50,8 @@ void windows_destroy(struct windows *windows);
 /**
  * Note a launch's pointer.
  *
- * @param [in] place   Where it stands in the parameters.
- * @param [in] serial  The allocation's, not 0.
+ * @param [in] place   Where it stands in the parameters, below 2^16.
+ * @param [in] serial  The allocation's, not 0, and below 2^48.
  * @param [in] at      Its distance from the allocation's beginning.
  * @param [in] bytes   The allocation's size.
  * @return how much from there on the launch is taken to use, no more than there is; 0: not known,
