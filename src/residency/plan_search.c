@@ -17,6 +17,9 @@
 /* Lives below this share of the budget are not worth a search. */
 #define SMALL_SHARE 0.002
 #define GAIN_MIN 1e-5
+/* What parts that come and go have to gain in all: they cross the link in each loop, which others
+ * may need. */
+#define GAIN_STREAM 0.03
 /* What a repeated descent has to gain for another one. */
 #define GAIN_AGAIN 1e-3
 /* What a plan may cost without haste, in lives looked at; its first descent half of it. */
@@ -28,7 +31,8 @@ struct search {
 	struct plan_model *model;
 	double *level; /* by stage_life */
 	bool *streams; /* by stage_life: the level is for parts that come and go, and is set */
-	double *far;   /* by tracked life */
+	bool may_stream;
+	double *far; /* by tracked life */
 	double best_ns;
 	double step;
 	uint64_t work;	   /* lives looked at, but for the model's */
@@ -177,7 +181,7 @@ static void give_room(struct search *s, const struct stage *stage, double room)
 static bool try_stream(struct search *s, uint32_t life, double *saved)
 {
 	const struct stages *stages = s->stages;
-	uint32_t nr = 0;
+	bool any = false;
 	memcpy(saved, s->level, stages->nr_lives * sizeof(*saved));
 	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++) {
 		const uint32_t i = stages->visit[v];
@@ -185,14 +189,14 @@ static bool try_stream(struct search *s, uint32_t life, double *saved)
 
 		if (!stages->life[i].room)
 			continue;
-		nr++;
+		any = true;
 		s->streams[i] = !s->streams[i];
 		s->level[i] = s->streams[i] ? room : 0;
 		if (s->streams[i])
 			give_room(s, &stages->stage[stages->life[i].stage], saved[i] - room);
 	}
 	s->work += stages->nr_lives;
-	if (!nr)
+	if (!any)
 		return false;
 	if (accept(s))
 		return true;
@@ -286,8 +290,8 @@ static bool pass(struct search *s, double *saved)
 
 	for (uint32_t t = 0; t < s->stages->nr_tracked && !is_done(s); t++)
 		if (!is_set(s, t))
-			better |= try_stream(s, t, saved) || try_life(s, t, -s->step, saved) ||
-				  try_life(s, t, s->step, saved);
+			better |= (s->may_stream && try_stream(s, t, saved)) ||
+				  try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
 	for (uint32_t i = 0; i < s->stages->nr_lives && !is_done(s); i++)
 		if (!is_set(s, s->stages->life[i].life) && !s->streams[i])
 			better |= pass_level(s, s->stages->life[i].stage, i);
@@ -454,6 +458,31 @@ static void search(struct search *s, double *saved, struct ranked *rank, struct 
 	} while (s->best_ns < first->ns * (1 - GAIN_AGAIN));
 }
 
+static bool can_stream(const struct search *s)
+{
+	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
+		if (s->stages->life[i].room)
+			return true;
+	return false;
+}
+
+/* Search once more, with streams, from the beginning: what is best without has its rooms elsewhere.
+ * For half as much work again; the plan counts if it gains enough. */
+static void search_streams(struct search *s, double *saved, const struct found *start,
+			   struct found *first)
+{
+	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
+
+	if (!can_stream(s))
+		return;
+	s->may_stream = true;
+	found_keep(s, first);
+	found_restore(s, start);
+	descend(s, 0, saved, work_max + work_max / 2);
+	if (s->best_ns > first->ns * (1 - GAIN_STREAM))
+		found_restore(s, first);
+}
+
 double plan_search(const struct plan_input *input, const struct stages *stages,
 		   struct plan_model *model, double *level, uint64_t *work)
 {
@@ -471,8 +500,10 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 	start_levels(&s);
 	if (!saved || !rank || found_init(&s, &start) || found_init(&s, &first))
 		s.best_ns = model_run(model, level); /* a worse plan */
-	else
+	else {
 		search(&s, saved, rank, &start, &first);
+		search_streams(&s, saved, &start, &first);
+	}
 	*work = all_work(&s);
 	found_fini(&start);
 	found_fini(&first);
