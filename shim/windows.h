@@ -38,8 +38,8 @@ struct window {
 struct windows {
 	pthread_mutex_t lock;
 	uint64_t nr;
-	/* The allocation's serial, shifted by 16, and the place; 0: there is none. By themselves, as
-	 * launches are seldom and find nothing of this in the processor's caches. */
+	/* The allocation's serial, shifted by 16, and the place; 0: there is none. By themselves,
+	 * as launches are seldom and find nothing of this in the processor's caches. */
 	uint64_t key[WINDOWS_MAX];
 	struct window window[WINDOWS_MAX];
 };

@@ -18,8 +18,8 @@ struct stage_life {
 	uint32_t rank;	  /* among all: the last stage first, in a stage by life */
 	bool overwritten; /* its first use overwrites it all, or finds nothing */
 	bool written;	  /* dirty afterwards */
-	/* Where iterations use one part after the other: blocks that all of them cover together, and
-	 * room for the parts of two; else 0. */
+	/* Where iterations use one part after the other: blocks that all of them cover together,
+	 * and room for the parts of two; else 0. */
 	uint32_t span, room;
 };
 
