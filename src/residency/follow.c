@@ -105,11 +105,13 @@ static int follow_agreed(struct weir_space *space, struct planner *p, struct ran
 	if (!p->plan)
 		return 0;
 	follow_position(p, range);
+	if (!schedule_wants_plans(p))
+		tried_settle(space, p);
 	if (p->record.followed % p->record.period)
 		return 0;
 	p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
 	/* At the end of a period, with better times: before anything of the next begins. */
-	return schedule_wants_times(p) ? plan_anew(space, p, 0) : 0;
+	return schedule_wants_plans(p) ? plan_anew(space, p, 0) : 0;
 }
 
 void follow_event(struct weir_space *space, struct planner *p, struct range *range)
@@ -232,6 +234,7 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 		event->ns = (double)(end - begin);
 		event->in_place = bracket->in_place;
 		note_guess(space, p, bracket, event->ns);
+		tried_note(p, bracket->event, (double)end);
 	}
 	if (!p->plan || bracket->event < p->plan_event)
 		return;

@@ -523,12 +523,14 @@ void learn_trace(struct weir_space *space, const struct planner *p)
 
 int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 {
-	uint32_t nr_made = p->nr_plans_made;
 	struct plan *plan = NULL;
 	struct learning l;
 	int err;
 
-	learn_forget(space, p);
+	if (p->plan)
+		tracing_plan(space, p->own, NULL);
+	tried_set_aside(p);
+	learn_release(p);
 	err = learning_init(&l, space, p);
 	if (err)
 		return err;
@@ -551,7 +553,7 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 	l.step_of_event = NULL;
 	p->plan_event = p->record.next_event;
 	p->plan_place = p->record.next_place;
-	p->nr_plans_made = nr_made + 1;
+	p->nr_plans_made++;
 	p->nr_lives = l.nr_lives;
 	if (window_list(p))
 		log_warning("plan: no memory for a list of what comes and goes in loops");
@@ -566,13 +568,8 @@ out:
 	return err;
 }
 
-void learn_forget(struct weir_space *space, struct planner *p)
+void learn_release(struct planner *p)
 {
-	if (!p->plan && !p->suspended)
-		return;
-	/* A suspended one is not followed any more as it is. */
-	if (p->plan)
-		tracing_plan(space, p->own, NULL);
 	plan_destroy(p->plan ? p->plan : p->suspended);
 	free(p->life);
 	free(p->life_of_event);
@@ -586,5 +583,13 @@ void learn_forget(struct weir_space *space, struct planner *p)
 	p->host_stage = p->gpu_stage = 0;
 	p->nr_pending = p->next_action = 0;
 	p->action_period = 0;
-	p->nr_plans_made = 0;
+}
+
+void learn_forget(struct weir_space *space, struct planner *p)
+{
+	/* A suspended one is not followed any more as it is. */
+	if (p->plan)
+		tracing_plan(space, p->own, NULL);
+	learn_release(p);
+	tried_forget(p);
 }

@@ -10,6 +10,7 @@
  *   follow.c   carrying a plan out, step by step
  *   pending.c  actions of a plan that are under way
  *   resume.c   a plan that is suspended, and followed again
+ *   tried.c    plans that were followed before, and the choice among them
  *   ask.c      a policy's place in decisions
  *   decide*.c  what comes in, what goes, where to, as pure functions
  *   pick.c     which block goes where others are wanted
@@ -85,6 +86,12 @@ struct host_bracket {
 	struct weir_use declared[];
 };
 
+/* A bracket of the period: a bracket like it is done a period later. */
+struct period_mark {
+	uint64_t event, place; /* place 0: none yet */
+	double ns;	       /* its end, by the device's clock */
+};
+
 /*
  * What is known of one device's brackets, and the plan being followed for it. Steps and stages are
  * counted since the plan began, through all periods: stage number = period * nr_stages + stage.
@@ -108,6 +115,11 @@ struct planner {
 	uint64_t host_stage;	    /* of the newest bracket begun */
 	uint64_t gpu_stage;	    /* of the first bracket that is not done */
 	uint32_t nr_plans_made;	    /* for this repetition */
+	bool settled;		    /* no more are made, and the best was chosen */
+	uint64_t settle_place;	    /* in the record: they are kept until there, if it is not 0 */
+	struct tried *tried;	    /* those before, the newest first */
+	double period_ns;	    /* the shortest measured under this plan; 0: none yet */
+	struct period_mark mark;    /* where the period that is measured begins */
 	uint64_t nr_unproven; /* events of periods that were planned, less those of periods that
 				    were then followed; not below 0 */
 	struct pending_action *pending;
@@ -206,6 +218,9 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste);
 /* Forget the plan, followed or suspended. */
 void learn_forget(struct weir_space *space, struct planner *p);
 
+/* Free the plan, followed or suspended, and what ties it to the record: for another one. */
+void learn_release(struct planner *p);
+
 /* Note in the trace that the plan is followed from now on. */
 void learn_trace(struct weir_space *space, const struct planner *p);
 
@@ -252,7 +267,10 @@ uint64_t schedule_first_stage(const struct planner *p);
  * else nr_blocks. */
 uint32_t schedule_expected_level(const struct planner *p, uint32_t nr_blocks);
 
-/* Whether the times of brackets are of use: plans are still to be made. */
+/* Whether plans are still to be made for the repetition that is followed. */
+bool schedule_wants_plans(const struct planner *p);
+
+/* Whether the times of brackets are of use: plans are still to be made, or to be compared. */
 bool schedule_wants_times(const struct planner *p);
 
 /* Blocks of the range that the plan wants resident in the bracket being placed; DECIDE_UNKNOWN when
@@ -277,6 +295,22 @@ bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 
 /* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
 uint32_t schedule_next_use(const struct range *range);
+
+/* ---- tried.c */
+
+/* Set the plan aside: another is about to take its place. Where there is no memory for that it
+ * stays, to be freed. */
+void tried_set_aside(struct planner *p);
+
+/* A recorded bracket is done: its end, by the device's clock. */
+void tried_note(struct planner *p, uint64_t event, double ns);
+
+/* An event agrees with the last plan that is made for the repetition: once a period of it was
+ * measured, choose between it and those before. */
+void tried_settle(struct weir_space *space, struct planner *p);
+
+/* Forget the plans that were set aside, and how many there were. */
+void tried_forget(struct planner *p);
 
 /* ---- pending.c */
 
@@ -328,6 +362,10 @@ void follow_in_place(const struct weir_space *space, struct planner *p, struct s
 
 /* An event differed from the plan's: until the plan is resumed nothing is moved by it. */
 void resume_suspend(struct weir_space *space, struct planner *p);
+
+/* Follow the plan from where the record is. What is to be tied to it was allocated at the event
+ * `since` or later; all else is tied already. */
+void resume_from(struct weir_space *space, struct planner *p, uint64_t since);
 
 /* The newest event has a place in the plan again: follow it from there. */
 void resume_plan(struct weir_space *space, struct planner *p);

@@ -20,8 +20,8 @@ void resume_suspend(struct weir_space *space, struct planner *p)
 	p->nr_pending = 0;
 }
 
-/* Tie lives of the plan to ranges that were allocated meanwhile. */
-static void tie_lives(struct weir_space *space, struct planner *p)
+/* Tie lives of the plan to ranges that were allocated meanwhile, from an event on. */
+static void tie_lives(struct weir_space *space, struct planner *p, uint64_t since)
 {
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
@@ -29,7 +29,7 @@ static void tie_lives(struct weir_space *space, struct planner *p)
 		uint32_t life;
 
 		if (range->residency->planner != p || range->pooled ||
-		    range->life < p->record.suspended.since)
+		    range->life < MAX(since, p->record.first_event))
 			continue;
 		place = record_event(&p->record, range->life)->place;
 		if (place < p->plan_place)
@@ -118,21 +118,25 @@ static void skip_actions(struct planner *p)
 	}
 }
 
+void resume_from(struct weir_space *space, struct planner *p, uint64_t since)
+{
+	uint64_t period, k = schedule_position(p, p->record.next_place - 1, &period);
+
+	p->host_stage = schedule_stage(p, period, p->step_of_event[k]);
+	p->gpu_stage = p->first_stage = p->host_stage;
+	tie_lives(space, p, since);
+	bring_to_levels(p);
+	skip_actions(p);
+	learn_trace(space, p);
+}
+
 void resume_plan(struct weir_space *space, struct planner *p)
 {
-	uint64_t period, k;
-
 	/* A repetition without brackets is followed without a plan. */
 	if (!p->suspended)
 		return;
 	p->plan = p->suspended;
 	p->suspended = NULL;
-	k = schedule_position(p, p->record.next_place - 1, &period);
-	p->host_stage = schedule_stage(p, period, p->step_of_event[k]);
-	p->gpu_stage = p->first_stage = p->host_stage;
-	tie_lives(space, p);
-	bring_to_levels(p);
-	skip_actions(p);
+	resume_from(space, p, p->record.suspended.since);
 	space->stats.nr_resumed++;
-	learn_trace(space, p);
 }

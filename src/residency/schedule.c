@@ -57,9 +57,14 @@ uint32_t schedule_expected_level(const struct planner *p, uint32_t nr_blocks)
 	return plan_level(p->plan, stage, p->plan->tracked[life]);
 }
 
+bool schedule_wants_plans(const struct planner *p)
+{
+	return p->nr_plans_made < (p->record.guessed ? PLANS_GUESSED_MAX : PLANS_MAX);
+}
+
 bool schedule_wants_times(const struct planner *p)
 {
-	return !p->plan || p->nr_plans_made < (p->record.guessed ? PLANS_GUESSED_MAX : PLANS_MAX);
+	return !p->plan || !p->settled;
 }
 
 bool schedule_evicts(const struct range *range)
