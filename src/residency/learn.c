@@ -509,18 +509,6 @@ static int make_plan(const struct learning *l, uint32_t haste, struct plan **out
 	return plan_create(&input, out);
 }
 
-void learn_trace(struct weir_space *space, const struct planner *p)
-{
-	const struct plan *plan = p->plan;
-
-	tracing_plan(space, p->own,
-		     &(struct trace_plan){.nr_steps = plan->nr_steps,
-					  .nr_stages = plan->nr_stages,
-					  .nr_actions = plan->nr_actions,
-					  .modelled_ns = plan->modelled_ns,
-					  .compute_ns = plan->compute_ns});
-}
-
 int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 {
 	struct plan *plan = NULL;
@@ -530,7 +518,7 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 	if (p->plan)
 		tracing_plan(space, p->own, NULL);
 	tried_set_aside(p);
-	learn_release(p);
+	held_release(p);
 	err = learning_init(&l, space, p);
 	if (err)
 		return err;
@@ -559,7 +547,7 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 		log_warning("plan: no memory for a list of what comes and goes in loops");
 	p->host_stage = p->gpu_stage = p->first_stage = schedule_first_stage(p);
 	space->stats.nr_plans++;
-	learn_trace(space, p);
+	held_trace(space, p);
 	log_info("plan: %u steps in %u stages, %u moves; %.3f ms a period, %.3f ms of computation",
 		 plan->nr_steps, plan->nr_stages, plan->nr_actions, plan->modelled_ns / 1e6,
 		 plan->compute_ns / 1e6);
@@ -568,28 +556,11 @@ out:
 	return err;
 }
 
-void learn_release(struct planner *p)
-{
-	plan_destroy(p->plan ? p->plan : p->suspended);
-	free(p->life);
-	free(p->life_of_event);
-	free(p->step_of_event);
-	free(p->streaming);
-	p->streaming = NULL;
-	p->nr_streaming = 0;
-	p->plan = p->suspended = NULL;
-	p->life = NULL;
-	p->life_of_event = p->step_of_event = NULL;
-	p->host_stage = p->gpu_stage = 0;
-	p->nr_pending = p->next_action = 0;
-	p->action_period = 0;
-}
-
 void learn_forget(struct weir_space *space, struct planner *p)
 {
 	/* A suspended one is not followed any more as it is. */
 	if (p->plan)
 		tracing_plan(space, p->own, NULL);
-	learn_release(p);
+	held_release(p);
 	tried_forget(p);
 }

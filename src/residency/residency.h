@@ -5,6 +5,7 @@
  *
  *   record*.c  what the program did, and whether it repeats itself
  *   plan*.c    what to do about it, as a pure function
+ *   held.c     the plan that a planner holds, followed or suspended
  *   learn*.c   from the record, and the space's places, to the plan's input
  *   schedule.c where in the plan the program is, and what the plan says there
  *   follow.c   carrying a plan out, step by step
@@ -210,6 +211,14 @@ static inline void space_near_rate(struct weir_space *space, double bytes_per_s)
 	space->residency->near_bytes_per_s = bytes_per_s;
 }
 
+/* ---- held.c */
+
+/* Free the plan, followed or suspended, and what ties it to the record: for another one. */
+void held_release(struct planner *p);
+
+/* Note in the trace that the plan is followed from now on. */
+void held_trace(struct weir_space *space, const struct planner *p);
+
 /* ---- learn.c */
 
 /* The plan for the record's period. haste: as in struct plan_input. @return 0, -ENOMEM. */
@@ -217,12 +226,6 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste);
 
 /* Forget the plan, followed or suspended. */
 void learn_forget(struct weir_space *space, struct planner *p);
-
-/* Free the plan, followed or suspended, and what ties it to the record: for another one. */
-void learn_release(struct planner *p);
-
-/* Note in the trace that the plan is followed from now on. */
-void learn_trace(struct weir_space *space, const struct planner *p);
 
 /* ---- learn_places.c */
 

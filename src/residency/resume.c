@@ -127,7 +127,7 @@ void resume_from(struct weir_space *space, struct planner *p, uint64_t since)
 	tie_lives(space, p, since);
 	bring_to_levels(p);
 	skip_actions(p);
-	learn_trace(space, p);
+	held_trace(space, p);
 }
 
 void resume_plan(struct weir_space *space, struct planner *p)

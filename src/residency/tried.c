@@ -152,7 +152,7 @@ static void take_up(struct weir_space *space, struct planner *p, struct tried **
 		 p->period_ns / 1e6, t->period_ns / 1e6);
 	*at = t->next;
 	tracing_plan(space, p->own, NULL);
-	learn_release(p);
+	held_release(p);
 	p->plan = t->plan;
 	p->life = life;
 	p->nr_lives = t->nr_lives;
