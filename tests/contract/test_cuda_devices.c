@@ -21,8 +21,8 @@
  * context, which all of them hold. */
 static void test_parts_of_a_gpu(void **state)
 {
-	const struct fakecuda_config two = {
-		.devices = 2, .hbm_bytes = MIB(16), .host_bytes = MIB(64), .granularity = KIB(4)};
+	const struct fakecuda_config one = {
+		.devices = 1, .hbm_bytes = MIB(16), .host_bytes = MIB(64), .granularity = KIB(4)};
 	struct cuda_config config = {.library = FAKECUDA_PATH, .nr_parts = 4};
 	struct backend_chunk full, other;
 	stream_id_t stream[4];
@@ -30,7 +30,7 @@ static void test_parts_of_a_gpu(void **state)
 	void *plain;
 
 	(void)state;
-	fakecuda_reset(&two);
+	fakecuda_reset(&one);
 	assert_int_equal(cuda_create(&config, &b), 0);
 	assert_int_equal(b->desc.nr_devices, 4);
 	assert_int_equal(b->desc.nr_memories, 5);
@@ -54,7 +54,6 @@ static void test_parts_of_a_gpu(void **state)
 	assert_int_equal(b->ops->device_alloc(b, GPU2, MIB(1), &plain), 0);
 	assert_int_equal(b->ops->memory_room(b, GPU2), 0);
 	assert_int_equal(fakecuda_used_bytes(0), MIB(6));
-	assert_int_equal(fakecuda_used_bytes(1), 0);
 	b->ops->device_free(b, plain);
 	b->ops->chunk_destroy(b, &full);
 	b->ops->chunk_destroy(b, &other);
@@ -71,6 +70,8 @@ static void test_parts_of_a_gpu(void **state)
  * them has any, and others' coming and going change nothing for it. */
 static void test_access_of_parts(void **state)
 {
+	const struct fakecuda_config one = {
+		.devices = 1, .hbm_bytes = MIB(16), .host_bytes = MIB(64), .granularity = KIB(4)};
 	const struct cuda_config config = {.library = FAKECUDA_PATH, .nr_parts = 4};
 	struct backend_chunk chunk;
 	struct backend *b;
@@ -78,7 +79,7 @@ static void test_access_of_parts(void **state)
 	void *va;
 
 	(void)state;
-	fakecuda_reset(&fake);
+	fakecuda_reset(&one);
 	assert_int_equal(cuda_create(&config, &b), 0);
 	assert_int_equal(b->ops->va_reserve(b, UNIT, UNIT, &va), 0);
 	assert_int_equal(b->ops->chunk_create(b, GPU1, UNIT, 0, &chunk), 0);
@@ -95,7 +96,47 @@ static void test_access_of_parts(void **state)
 	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_NONE);
 	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE, 15), 0);
 	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_READWRITE);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	b->ops->chunk_destroy(b, &chunk);
+	b->ops->va_release(b, va, UNIT);
+	b->ops->destroy(b);
+	assert_no_problem();
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* Two GPUs as four devices, in turn: each part has half of its GPU's memory, and a GPU is named once
+ * for the parts of it that have access, the other one not at all. */
+static void test_parts_of_two_gpus(void **state)
+{
+	const struct fakecuda_config two = {
+		.devices = 2, .hbm_bytes = MIB(16), .host_bytes = MIB(64), .granularity = KIB(4)};
+	const struct cuda_config config = {.library = FAKECUDA_PATH, .nr_parts = 4};
+	struct backend_chunk chunk;
+	stream_id_t stream;
+	struct backend *b;
+	void *va;
+
+	(void)state;
+	fakecuda_reset(&two);
+	assert_int_equal(cuda_create(&config, &b), 0);
+	assert_int_equal(b->desc.nr_devices, 4);
+	assert_int_equal(b->desc.nr_links, 4 + 6);
+	for (uint32_t d = 0; d < 4; d++) {
+		assert_int_equal(b->desc.memory[GPU0 + d].bytes, MIB(8));
+		assert_int_equal(b->ops->stream_create(b, d, BACKEND_COMPUTE, &stream), 0);
+		assert_int_equal(fakecuda_stream_device(b->ops->stream_native(b, stream)), d % 2);
+		b->ops->stream_destroy(b, stream);
+	}
+	assert_int_equal(b->ops->va_reserve(b, UNIT, UNIT, &va), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU3, UNIT, 0, &chunk), 0);
+	assert_int_equal(fakecuda_used_bytes(0), 0);
+	assert_int_equal(fakecuda_used_bytes(1), UNIT);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 5), 0);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_READWRITE);
 	assert_int_equal(fakecuda_access(va, 1), CU_ACCESS_NONE);
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_READ, 8), 0);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_NONE);
+	assert_int_equal(fakecuda_access(va, 1), CU_ACCESS_READ);
 	assert_int_equal(b->ops->unmap(b, va), 0);
 	b->ops->chunk_destroy(b, &chunk);
 	b->ops->va_release(b, va, UNIT);
@@ -609,6 +650,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts_of_a_gpu),
 		cmocka_unit_test(test_access_of_parts),
+		cmocka_unit_test(test_parts_of_two_gpus),
 		CASE(test_call_on_a_streams_device),
 		cmocka_unit_test(test_spaces_of_two_devices),
 		cmocka_unit_test(test_engines_of_a_space),

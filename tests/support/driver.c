@@ -139,7 +139,7 @@ static void watch_open(void)
 	watch.open = true;
 }
 
-/* Devices that WEIR_TEST_SPLIT makes of the first GPU; 1: it says nothing. */
+/* Devices that WEIR_TEST_SPLIT makes of the GPUs; 1: it says nothing. */
 static uint32_t split(const struct fakecuda_config *fake)
 {
 	const char *text = getenv("WEIR_TEST_SPLIT");

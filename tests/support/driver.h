@@ -7,8 +7,9 @@
  *   cuda      the CUDA backend on the driver without a GPU that FAKECUDA names
  *   gpu       the CUDA backend on the real driver, first GPU
  *
- * WEIR_TEST_SPLIT=N has the first GPU taken for N devices (struct cuda_config), which are then all
- * there are; on the driver without a GPU for as many as the test asks for, if that is fewer.
+ * WEIR_TEST_SPLIT=N has the GPUs taken for N devices, in turn (struct cuda_config), which are then
+ * all there are; on the driver without a GPU, one GPU for as many as the test asks for, if that is
+ * fewer.
  *
  * With one of the last two machines, WEIR_TEST_KERNELS names the kernels' library for it. The
  * functions here assert. On a real GPU the driver itself keeps memory that it once had, and other

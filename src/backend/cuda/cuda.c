@@ -33,13 +33,15 @@ static int device_maps(const struct cuda *cuda, int ordinal, bool *maps)
 	return err;
 }
 
-/* Take the first GPU for several devices, in place of all, where tests want that. */
+/* Take the GPUs in turn for more devices, where tests want that. */
 static void parts_make(struct cuda *cuda)
 {
+	cuda->nr_gpus = cuda->base.desc.nr_devices;
 	if (cuda->nr_parts == 1)
 		return;
-	for (uint32_t d = 1; d < cuda->nr_parts; d++)
-		cuda->device[d].device = cuda->device[0].device;
+	cuda->nr_gpus = MIN(cuda->nr_gpus, cuda->nr_parts);
+	for (uint32_t d = cuda->nr_gpus; d < cuda->nr_parts; d++)
+		cuda->device[d].device = cuda->device[d % cuda->nr_gpus].device;
 	cuda->base.desc.nr_devices = cuda->nr_parts;
 }
 

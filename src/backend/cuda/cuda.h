@@ -12,9 +12,10 @@ struct cuda_config {
 	/* Rates and costs found by measuring this machine; NULL: estimates. Sizes and counts are
 	 * always those of the machine. */
 	const struct weir_machine_desc *measured;
-	/* For tests of several devices where there is one GPU: more than 1 takes the first GPU for
-	 * as many devices, the only ones, each with its share of the memory and a link to each
-	 * other. They have one context, and what one of them may touch, all may. */
+	/* For tests of more devices than there are GPUs: more than 1 takes the GPUs for so many
+	 * devices, the only ones. Device d is a part of GPU d modulo the number of GPUs, with its
+	 * share of the memory and a link to each other part. Parts of a GPU have one context, and
+	 * what one of them may touch, all may. GPUs beyond this number are left out. */
 	uint32_t nr_parts;
 	bool debug; /* debug mode, whatever WEIR_CUDA_DEBUG says; see cuda_debug.c */
 	bool quiet; /* no message when there is no driver or no GPU */

@@ -127,11 +127,14 @@ struct cu_location cuda_location(const struct cuda *cuda, uint32_t memory)
 
 uint64_t cuda_gpus_of(const struct cuda *cuda, uint64_t devices)
 {
-	uint64_t gpus = devices & ~BACKEND_HOST_BIT;
+	uint64_t gpus = devices & BACKEND_HOST_BIT;
 
-	if (cuda->nr_parts == 1 || !gpus)
+	if (cuda->nr_parts == 1)
 		return devices;
-	return BACKEND_DEVICE_BIT(0) | (devices & BACKEND_HOST_BIT);
+	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++)
+		if (devices & BACKEND_DEVICE_BIT(d))
+			gpus |= BACKEND_DEVICE_BIT(d % cuda->nr_gpus);
+	return gpus;
 }
 
 size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t devices,

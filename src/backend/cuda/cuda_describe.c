@@ -116,11 +116,11 @@ static int describe_device(struct cuda *cuda, uint32_t d)
 	(void)snprintf(memory->name, sizeof(memory->name), "gpu%u", d);
 	memory->kind = WEIR_MEMORY_HBM;
 	cuda->device[d].nr_warps = (uint32_t)processors * MULTIPROCESSOR_WARPS;
-	if (!d || cuda->nr_parts == 1)
+	if (d < cuda->nr_gpus)
 		tell_taken(cuda, d + 1, free_bytes, bytes);
 	/* What others hold is not there for us. */
 	memory->bytes = free_bytes > 2 * HBM_SPARE ? free_bytes - HBM_SPARE : free_bytes;
-	memory->bytes /= cuda->nr_parts;
+	memory->bytes /= (cuda->base.desc.nr_devices + cuda->nr_gpus - 1) / cuda->nr_gpus;
 	(void)snprintf(desc->name, sizeof(desc->name), "gpu%u", d);
 	/* Two transfers a clock; 128 multiply-adds a clock in each multiprocessor. */
 	desc->hbm_bytes_per_s = HBM_SHARE * 2e3 * memory_khz * bits / 8;
@@ -155,7 +155,7 @@ static int describe_links(struct cuda *cuda)
 	for (uint32_t d = 0; d < desc->nr_devices; d++) {
 		add_link(desc, &usual_link, 0, d + 1);
 		for (uint32_t e = 0; e < d; e++) {
-			int can = cuda->nr_parts > 1, err = 0;
+			int can = e % cuda->nr_gpus == d % cuda->nr_gpus, err = 0;
 
 			if (!can)
 				err = cuda_error(&cuda->driver,
