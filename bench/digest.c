@@ -154,7 +154,7 @@ static void make(struct bench *m, uint64_t bytes)
 	while (b->desc.memory[host].kind != WEIR_MEMORY_HOST)
 		host++;
 	must(b->ops->digest_prepare(b, 0), "the digests' kernel");
-	must(b->ops->stream_create(b, 0, BACKEND_DIGEST, &m->digests), "a stream");
+	must(b->ops->stream_create(b, 0, BACKEND_URGENT, &m->digests), "a stream");
 	must(b->ops->stream_create(b, 0, BACKEND_COMPUTE, &m->fill), "a stream");
 	must(b->ops->stream_create(b, 0, BACKEND_COPY_OUT, &m->out), "a stream");
 	must(b->ops->chunk_create(b, gpu, bytes, 0, &m->block), "a chunk");

@@ -59,7 +59,7 @@ enum backend_stream_kind {
 	BACKEND_COMPUTE,
 	BACKEND_COPY_IN,  /* copies towards the device, on a copy engine */
 	BACKEND_COPY_OUT, /* copies from the device */
-	BACKEND_DIGEST,	  /* digests, whose few blocks go before other streams' kernels */
+	BACKEND_URGENT,	  /* digests, packets: kernels that go before other streams' */
 };
 
 enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* and read */ };

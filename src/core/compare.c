@@ -62,7 +62,7 @@ int compare_init(struct weir_space *space)
 		return -ENOMEM;
 	err = b->ops->digest_prepare(b, space->device[PLACE_OWN]);
 	if (!err)
-		err = b->ops->stream_create(b, space->device[PLACE_OWN], BACKEND_DIGEST,
+		err = b->ops->stream_create(b, space->device[PLACE_OWN], BACKEND_URGENT,
 					    &c->stream);
 	if (err) {
 		free(c);

@@ -42,14 +42,13 @@ int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out)
 	return 0;
 }
 
-int lane_stream(struct weir_space *space, struct lane_stream *stream, place_t own,
-		enum backend_stream_kind kind)
+int lane_stream(struct weir_space *space, struct lane_stream *stream, place_t own)
 {
 	int err;
 
 	if (stream->made)
 		return 0;
-	err = space->backend->ops->stream_create(space->backend, space->device[own], kind,
+	err = space->backend->ops->stream_create(space->backend, space->device[own], BACKEND_URGENT,
 						 &stream->stream);
 	if (err)
 		return err;

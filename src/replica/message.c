@@ -133,7 +133,7 @@ static int message_send(struct weir_space *space, const struct stream_slot *slot
 	if (!err)
 		err = lane_get(r->replicas, p->from, p->to, &lane);
 	if (!err && !slot)
-		err = lane_stream(space, &lane->out, own, BACKEND_COPY_OUT);
+		err = lane_stream(space, &lane->out, own);
 	if (err)
 		return err;
 	m.stream = slot ? stream_id(slot->stream) : lane->out.stream;

@@ -44,9 +44,9 @@ static int lane_ready(struct sending *s)
 	int err = lane_get(p->replica->replicas, p->from, p->to, &s->lane);
 
 	if (!err)
-		err = lane_stream(s->space, &s->lane->out, p->from, BACKEND_COPY_OUT);
+		err = lane_stream(s->space, &s->lane->out, p->from);
 	if (!err)
-		err = lane_stream(s->space, &s->lane->in, p->to, BACKEND_COMPUTE);
+		err = lane_stream(s->space, &s->lane->in, p->to);
 	if (!err)
 		err = chunk_ready(s->space, s->lane, p->from, bytes, &s->lane->out_chunk);
 	if (!err)

@@ -400,8 +400,7 @@ bool access_window_is_idle(const struct weir_space *space, const struct replica 
 /* The lane from one copy to another, with room for two more messages. -ENOMEM. */
 int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out);
 /* See that a lane has a stream, of a device by its place. */
-int lane_stream(struct weir_space *space, struct lane_stream *stream, place_t own,
-		enum backend_stream_kind kind);
+int lane_stream(struct weir_space *space, struct lane_stream *stream, place_t own);
 /* What is queued on a lane's stream by now is a message of this number. */
 void lane_number(struct lane_stream *stream, struct message *m);
 /* A message is under way, for which there is room. Blocks of the one copy that it uses stay where

@@ -73,8 +73,8 @@ uint64_t als_random_bytes(const struct solver_params *p, uint32_t side, uint32_t
 /* ------------------------------------------------------------------ an iteration */
 
 /* Some rows of a side, all of them a device's. */
-static int compute(struct solver_job *job, uint32_t device, uint32_t side, uint32_t first,
-		   uint32_t nr)
+static int compute(struct solver_job *job, uint32_t device, uint32_t side, uint32_t slice,
+		   uint32_t first, uint32_t nr)
 {
 	struct solver_manager *m = job->m;
 	const uint64_t row_bytes = SOLVER_WIDTH * sizeof(float);
@@ -89,6 +89,7 @@ static int compute(struct solver_job *job, uint32_t device, uint32_t side, uint3
 	const struct solver_step step = {
 		.device = device,
 		.part = m->ops->split ? SOLVER_BOUNDARY : SOLVER_WHOLE,
+		.slice = slice,
 		.kernel = &solver_kernel_als,
 		.args = &args,
 		.args_bytes = sizeof(args),
@@ -132,7 +133,7 @@ static int side_compute(struct solver_job *job, uint32_t side)
 			const struct solver_part_slices part = solver_part_at(job, side, d, i);
 
 			if (part.first < part.end)
-				err = compute(job, d, side, part.first, part.end - part.first);
+				err = compute(job, d, side, i, part.first, part.end - part.first);
 		}
 	return err ? err : job->m->ops->iteration_end(job->m);
 }

@@ -51,10 +51,19 @@ enum solver_part {
 	SOLVER_INTERIOR, /* then the rest */
 };
 
+/* Boundaries of several steps are computed on two streams in turn: as the last blocks of one run,
+ * which rows or vertices with most work keep longest, the next one fills the device. */
+static inline bool solver_slice_is_aside(uint32_t slice)
+{
+	return slice % 2;
+}
+
 /* One launch on one device. */
 struct solver_step {
 	uint32_t device; /* the index-th of the manager's */
 	enum solver_part part;
+	uint32_t slice; /* of a boundary that has several steps: which it is, from 0 on. Steps of
+			 * one number are in order, in all iterations; others need not be. */
 	const struct weir_kernel *kernel;
 	const void *args; /* args_bytes, copied */
 	size_t args_bytes;

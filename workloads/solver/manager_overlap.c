@@ -16,6 +16,10 @@
  * boundary(k-1), the last reader. And a boundary is overwritten by boundary(k+2) after it was sent,
  * in the same way, over the neighbour and back.
  *
+ * A boundary of several steps has every second one on the interior's stream: that then waits for
+ * boundary(k-1), the neighbours' copies(k-1) and interior(k-1), of which it may hold steps, as the
+ * boundary's stream does.
+ *
  * Kernels are on two streams that change places: boundary(k) is on the stream of interior(k-1), and
  * interior(k) on that of boundary(k-1). So the boundary begins at once where interior(k-1) ends,
  * while interior(k) begins as an event has gone from one stream to the other. The other way round
@@ -35,7 +39,8 @@ struct overlap {
 	fence_t interior_done[WEIR_DEVICES_MAX], boundary_done[WEIR_DEVICES_MAX];
 	fence_t sent[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX];
 	fence_t unpacked[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX]; /* the last packet, from and to */
-	bool waited[WEIR_DEVICES_MAX]; /* the boundary's stream has, in this iteration */
+	/* The boundary's stream has, in this iteration; and the interior's, for slices aside. */
+	bool waited[WEIR_DEVICES_MAX], waited_aside[WEIR_DEVICES_MAX];
 };
 
 /* The stream of a device's boundary in the present iteration, or of the rest. */
@@ -100,16 +105,17 @@ static int wait_for(const struct overlap *o, const struct weir_stream *stream, f
 	return fence ? b->ops->stream_wait(b, stream_id(stream), fence) : 0;
 }
 
-/* What is not on the stream itself. */
-static int boundary_wait(struct overlap *o, uint32_t d)
+/* What is not on the stream itself: on the one of each is what was on the other's before. */
+static int boundary_wait(struct overlap *o, uint32_t d, bool aside)
 {
-	struct weir_stream *stream = stream_of(o, d, true);
+	struct weir_stream *stream = stream_of(o, d, !aside);
+	bool *waited = aside ? &o->waited_aside[d] : &o->waited[d];
 	int err;
 
-	if (o->waited[d])
+	if (*waited)
 		return 0;
-	o->waited[d] = true;
-	err = wait_for(o, stream, o->boundary_done[d]);
+	*waited = true;
+	err = wait_for(o, stream, aside ? o->interior_done[d] : o->boundary_done[d]);
 	for (uint32_t from = 0; from < o->slabs.base.nr_devices && !err; from++)
 		err = wait_for(o, stream, o->sent[from][d]);
 	return err;
@@ -171,8 +177,9 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 	struct overlap *o = (struct overlap *)m;
 	const uint32_t d = step->device;
 	const bool boundary = step->part == SOLVER_BOUNDARY;
-	struct weir_stream *stream = stream_of(o, d, boundary);
-	int err = boundary ? boundary_wait(o, d) : wait_for(o, stream, o->interior_done[d]);
+	const bool aside = boundary && solver_slice_is_aside(step->slice);
+	struct weir_stream *stream = stream_of(o, d, boundary && !aside);
+	int err = boundary ? boundary_wait(o, d, aside) : wait_for(o, stream, o->interior_done[d]);
 
 	if (!err)
 		err = solver_slabs_launch(&o->slabs, stream, step);
@@ -187,7 +194,7 @@ static int iteration_end(struct solver_manager *m)
 	int err = 0;
 
 	for (uint32_t d = 0; d < m->nr_devices && !err; d++) {
-		o->waited[d] = false;
+		o->waited[d] = o->waited_aside[d] = false;
 		err = record(o, stream_of(o, d, false), &o->interior_done[d]);
 		err = err ? err : record(o, stream_of(o, d, true), &o->boundary_done[d]);
 		for (uint32_t to = 0; to < m->nr_devices && !err; to++)

@@ -2,7 +2,8 @@
 /*
  * weir: arrays are replicated ranges, each step is a bracket. What devices read of each other's
  * slabs weir finds out and sends. Boundaries are brackets on a stream of their own, so that they
- * are sent while the interior is computed; nothing else is done for that here. Where a device reads
+ * are sent while the interior is computed, and where they have several steps every second one is on
+ * the interior's, which has none then; nothing else is done for that here. Where a device reads
  * some elements of others' slabs it is subscribed to their list.
  */
 #include <errno.h>
@@ -114,8 +115,9 @@ static void *at(struct solver_manager *m, uint32_t array, uint32_t device, uint6
 static int step(struct solver_manager *m, const struct solver_step *step)
 {
 	struct weir_solver *w = (struct weir_solver *)m;
-	struct weir_stream *stream =
-		step->part == SOLVER_BOUNDARY ? w->boundary[step->device] : w->stream[step->device];
+	const bool boundary =
+		step->part == SOLVER_BOUNDARY && !solver_slice_is_aside(step->slice);
+	struct weir_stream *stream = boundary ? w->boundary[step->device] : w->stream[step->device];
 	struct weir_use uses[SOLVER_USES_MAX + SOLVER_OWN_USES_MAX];
 	const struct weir_launch launch = {
 		.kernel = step->kernel,

@@ -34,11 +34,12 @@ struct solver_pagerank_args solver_pagerank_args_of(const struct solver_graph *g
 					     .damping = (float)DAMPING};
 }
 
-/* Queue the computation of some slices, all of them a device's. begins: of what the first iteration
- * reads. */
+/* Queue the computation of some slices, all of them a device's: the slice-th step of it. begins: of
+ * what the first iteration reads. */
 static int compute(struct solver_job *job, uint32_t device, uint32_t out, bool begins,
-		   uint32_t first, uint32_t end)
+		   uint32_t slice, struct solver_part_slices slices)
 {
+	const uint32_t first = slices.first, end = slices.end;
 	const struct solver_params *p = job->p;
 	const uint64_t slice_bytes = solver_slice_bytes(&p->shape);
 	struct solver_pagerank_args args =
@@ -47,6 +48,7 @@ static int compute(struct solver_job *job, uint32_t device, uint32_t out, bool b
 	struct solver_step step = {
 		.device = device,
 		.part = job->m->ops->split && !begins ? SOLVER_BOUNDARY : SOLVER_WHOLE,
+		.slice = slice,
 		.kernel = &solver_kernel_pagerank,
 		.args = &args,
 		.args_bytes = sizeof(args),
@@ -74,9 +76,13 @@ void solver_pagerank_fill(struct solver_job *job)
 	for (uint32_t array = 0; array < SOLVER_RUN_ARRAYS && !job->status; array++) {
 		int err = 0;
 
-		for (uint32_t d = 0; d < job->p->devices && !err; d++)
-			err = compute(job, d, array, true, solver_array_first(job->p, array, d),
-				      solver_array_first(job->p, array, d + 1));
+		for (uint32_t d = 0; d < job->p->devices && !err; d++) {
+			const struct solver_part_slices all = {
+				.first = solver_array_first(job->p, array, d),
+				.end = solver_array_first(job->p, array, d + 1)};
+
+			err = compute(job, d, array, true, 0, all);
+		}
 		err = err ? err : job->m->ops->iteration_end(job->m);
 		solver_did(job, err, "filling the arrays");
 	}
@@ -92,7 +98,7 @@ void solver_pagerank_iterate(struct solver_job *job)
 			const struct solver_part_slices part = solver_part_at(job, out, d, i);
 
 			if (part.first < part.end)
-				err = compute(job, d, out, false, part.first, part.end);
+				err = compute(job, d, out, false, i, part);
 		}
 	err = err ? err : job->m->ops->iteration_end(job->m);
 	solver_did(job, err, "an iteration");

@@ -27,6 +27,7 @@ _Static_assert(1u << SLICE_LOG2 == SOLVER_GRAPH_SLICE, "blocks are of whole slic
 
 /* A launch's part of a device's vertices. */
 struct part {
+	uint32_t index;
 	struct solver_part_slices slices;
 	uint32_t first_block, nr_blocks; /* of the device's */
 };
@@ -38,6 +39,7 @@ static struct part part_at(const struct solver_job *job, uint32_t device, uint32
 	const uint32_t log2 = job->search.block_log2 - SLICE_LOG2;
 
 	return (struct part){
+		.index = index,
 		.slices = slices,
 		.first_block = (before >> log2) + index, /* room for one that is cut short */
 		.nr_blocks = (uint32_t)div_round_up(slices.end - slices.first, 1u << log2),
@@ -122,12 +124,14 @@ struct commit {
 _Static_assert(SOLVER_RANGES_MAX == SOLVER_USES_MAX, "a launch has a use for each range");
 _Static_assert(SOLVER_RANGES_MAX == SOLVER_OWN_USES_MAX, "and one for where it comes from");
 
-static void commit_begin(const struct solver_job *job, uint32_t device, struct commit *c)
+static void commit_begin(const struct solver_job *job, uint32_t device, uint32_t slice,
+			 struct commit *c)
 {
 	*c = (struct commit){.args.source = job->p->graph->source};
 	c->step = (struct solver_step){
 		.device = device,
 		.part = job->m->ops->split && job->p->devices > 1 ? SOLVER_BOUNDARY : SOLVER_WHOLE,
+		.slice = slice,
 		.kernel = &solver_kernel_commit,
 		.args_bytes = sizeof(c->args),
 	};
@@ -143,7 +147,7 @@ static int commit_flush(struct solver_job *job, struct commit *c)
 	c->step.args = &c->args;
 	c->step.own = c->own;
 	err = job->m->ops->step(job->m, &c->step);
-	commit_begin(job, c->step.device, c);
+	commit_begin(job, c->step.device, c->step.slice, c);
 	return err;
 }
 
@@ -181,7 +185,7 @@ void solver_sssp_fill(struct solver_job *job)
 			const uint32_t first = first_vertex(job, d);
 			struct commit c;
 
-			commit_begin(job, d, &c);
+			commit_begin(job, d, 0, &c);
 			err = commit_add(job, &c, array, NULL, first,
 					 first_vertex(job, d + 1) - first);
 			err = err ? err : commit_flush(job, &c);
@@ -207,6 +211,7 @@ static int relax(struct solver_job *job, uint32_t device, const struct part *par
 	struct solver_step step = {
 		.device = device,
 		.part = job->m->ops->split && job->p->devices > 1 ? SOLVER_BOUNDARY : SOLVER_WHOLE,
+		.slice = part->index,
 		.kernel = &solver_kernel_relax,
 		.args = &args,
 		.args_bytes = sizeof(args),
@@ -273,7 +278,7 @@ static int part_commit(struct solver_job *job, uint32_t device, const struct par
 	struct commit c;
 	int err = 0;
 
-	commit_begin(job, device, &c);
+	commit_begin(job, device, part->index, &c);
 	for (uint32_t i = 0, next; i < part->nr_blocks && !err; i = next) {
 		const uint32_t first = begin + (i << s->block_log2);
 		uint32_t nr;

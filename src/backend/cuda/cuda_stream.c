@@ -174,7 +174,7 @@ static int queue_create(struct cuda_driver *driver, enum backend_stream_kind kin
 	int least, highest = 0;
 	int err;
 
-	if (kind != BACKEND_DIGEST)
+	if (kind != BACKEND_URGENT)
 		return cuda_error(driver, driver->stream_create(out, CU_STREAM_NON_BLOCKING),
 				  "cuStreamCreate");
 	err = cuda_error(driver, driver->stream_priorities(&least, &highest),
@@ -194,7 +194,7 @@ int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_k
 	cu_stream queue;
 	int err;
 
-	if (device >= b->desc.nr_devices || kind > BACKEND_DIGEST)
+	if (device >= b->desc.nr_devices || kind > BACKEND_URGENT)
 		return -EINVAL;
 	err = cuda_device_enter(cuda, device);
 	if (err)

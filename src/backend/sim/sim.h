@@ -8,9 +8,9 @@
  *    for. Progress functions are a second agent, the migrator, with a clock of its own: it starts
  *    when work completes, or when it is done with what it did before. Mapping and creating calls
  *    of both agents take turns.
- *  - A device runs one kernel at a time, in the order in which kernels became ready, for the time
- *    that src/cost/cost.h gives with the mappings at its start. Copy streams run beside it, one
- *    batch at a time each.
+ *  - A device runs one kernel at a time, those of urgent streams first, then in the order in which
+ *    they became ready, for the time that src/cost/cost.h gives with the mappings at its start.
+ *    Copy streams run beside it, one batch at a time each.
  *  - Flows over a link (one for each copy, one for a kernel's use in place each way) share each
  *    direction max-min fairly. A direction carries its own rate, or the link's duplex rate while
  *    the other direction is busy. Where the description has ports, a flow shares those of both its

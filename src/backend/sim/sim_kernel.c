@@ -13,7 +13,19 @@
 
 /* ------------------------------------------------------------------ running */
 
-/* Whether it is this kernel's turn: kernels run in the order in which they became ready. */
+/* Whether a kernel that is ready runs before another one: those of urgent streams first, then in the
+ * order in which they became ready. */
+static bool goes_before(const struct sim_op *op, const struct sim_op *other)
+{
+	const bool urgent = op->stream->kind == BACKEND_URGENT;
+
+	if (urgent != (other->stream->kind == BACKEND_URGENT))
+		return urgent;
+	return op->ready_ns != other->ready_ns ? op->ready_ns < other->ready_ns
+					       : op->seq < other->seq;
+}
+
+/* Whether it is this kernel's turn. */
 static bool kernel_ready(struct sim *sim, struct sim_op *op)
 {
 	uint32_t device = op->stream->device;
@@ -30,8 +42,7 @@ static bool kernel_ready(struct sim *sim, struct sim_op *op)
 
 		if (sim->active[i]->device != device || !other->waiting || other == op)
 			continue;
-		if (other->ready_ns < op->ready_ns ||
-		    (other->ready_ns == op->ready_ns && other->seq < op->seq))
+		if (goes_before(other, op))
 			return false;
 	}
 	op->waiting = false;

@@ -96,7 +96,7 @@ int sim_stream_create(struct backend *b, uint32_t device, enum backend_stream_ki
 	struct sim *sim = sim_of(b);
 	int err;
 
-	if (device >= b->desc.nr_devices || kind > BACKEND_DIGEST)
+	if (device >= b->desc.nr_devices || kind > BACKEND_URGENT)
 		return -EINVAL;
 	sim_enter(sim);
 	err = stream_create_locked(sim, device, kind, out);
