@@ -180,19 +180,31 @@ static void flows_changed(struct sim *sim)
 		}
 }
 
-/* Start everything that can start now. */
+/* Look at each stream once. @return whether something became possible by that. */
+static bool streams_try(struct sim *sim)
+{
+	sim->rescan = false;
+	for (uint32_t i = 0; i < sim->nr_active;) {
+		struct sim_stream *stream = sim->active[i];
+
+		stream_try(sim, stream);
+		if (i < sim->nr_active && sim->active[i] == stream)
+			i++;
+	}
+	return sim->rescan;
+}
+
+/* Start everything that can start now. Devices get another kernel to run once all streams have gone
+ * on that what has just ended lets go on: the kernel's turn does not depend on which was looked at
+ * first. */
 static void engine_pump(struct sim *sim)
 {
 	do {
-		sim->rescan = false;
-		for (uint32_t i = 0; i < sim->nr_active;) {
-			struct sim_stream *stream = sim->active[i];
-
-			stream_try(sim, stream);
-			if (i < sim->nr_active && sim->active[i] == stream)
-				i++;
-		}
-	} while (sim->rescan);
+		sim->holds_kernels = true;
+		while (streams_try(sim))
+			;
+		sim->holds_kernels = false;
+	} while (streams_try(sim));
 	flows_changed(sim);
 }
 

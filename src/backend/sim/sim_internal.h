@@ -442,9 +442,10 @@ struct sim {
 	uint64_t driver_ns; /* the driver's lock is free from here on */
 	uint64_t wake_ns;   /* when the migrator runs next */
 	bool in_progress;
-	bool stepping;	 /* an event happens: not a call that queues */
-	bool allocating; /* the application is inside a call that allocates, frees or maps */
-	bool rescan;	 /* an op is done: others may start */
+	bool stepping;	    /* an event happens: not a call that queues */
+	bool allocating;    /* the application is inside a call that allocates, frees or maps */
+	bool rescan;	    /* an op is done: others may start */
+	bool holds_kernels; /* none starts yet */
 	pthread_t progress_thread;
 	struct sim_progress *progress;
 	size_t nr_progress;

@@ -35,7 +35,7 @@ static bool kernel_ready(struct sim *sim, struct sim_op *op)
 		op->ready_ns = sim->now_ns;
 		sim_kernel_check_packets(sim, (struct sim_kernel *)op);
 	}
-	if (sim->device[device].running)
+	if (sim->device[device].running || sim->holds_kernels)
 		return false;
 	for (uint32_t i = 0; i < sim->nr_active; i++) {
 		const struct sim_op *other = sim->active[i]->head;
