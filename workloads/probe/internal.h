@@ -58,9 +58,15 @@ int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct
 int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint32_t nr,
 			   struct probe_buffer *out);
 
-/* The same, of two memories: in each period chunks the one in the middle is of the other. */
-int probe_buffer_create_turns(struct probe *p, uint32_t memory, uint32_t other, uint64_t unit,
-			      uint32_t nr, uint32_t period, struct probe_buffer *out);
+/* Where the chunks of a buffer lie, by turns: the i-th one in memory[i % nr]. */
+struct probe_turns {
+	const uint32_t *memory;
+	uint32_t nr;
+};
+
+/* The same, of several memories, for a device that reaches them. */
+int probe_buffer_create_turns(struct probe *p, uint32_t device, struct probe_turns turns,
+			      uint64_t unit, uint32_t nr, struct probe_buffer *out);
 
 /* Wait for the device's work, then give the buffer back. A zeroed one is allowed. */
 void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer);
