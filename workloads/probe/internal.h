@@ -225,6 +225,30 @@ void probe_flow_close(struct probe *p, struct probe_flow *flow);
 /* Queue it once. */
 int probe_flow_queue(struct probe *p, const struct probe_flow *flow);
 
+/* ------------------------------------------------------------------ flows at once (together.c) */
+
+/* Both ways between a memory and that of each other device. */
+#define PROBE_FLOWS_MAX (2 * WEIR_DEVICES_MAX)
+#define PROBE_FLOW_TIMES_MAX 16u
+
+/* Flows that run together. The caller fills flows and their number; the rest begins with zero. */
+struct probe_together {
+	uint32_t nr;
+	struct probe_flow flow[PROBE_FLOWS_MAX];  /* nr of each: PROBE_FLOW_TIMES_MAX at most */
+	struct fit_series per_s[PROBE_FLOWS_MAX]; /* out: bytes a second of each */
+	/* The beginning of each flow, then the end of each of its copies; and when that was, since
+	 * the beginning. */
+	fence_t mark[PROBE_FLOWS_MAX][PROBE_FLOW_TIMES_MAX + 1];
+	double ns[PROBE_FLOWS_MAX][PROBE_FLOW_TIMES_MAX + 1];
+};
+
+/* Open all flows, run them at once so many times after one that does not count, close them. */
+int probe_together_run(struct probe *p, struct probe_together *t, uint32_t repetitions);
+
+/* What some of the flows moved together, each time. */
+void probe_together_sum(const struct probe_together *t, uint32_t first, uint32_t nr,
+			struct fit_series *out);
+
 /* ------------------------------------------------------------------ mapping calls (vmm.c) */
 
 /* Times of one round of calls. */

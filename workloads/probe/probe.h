@@ -15,6 +15,7 @@
  *   serial.c     a link between devices: kernels whose blocks are here and there
  *   vmm.c        mapping calls, chunks
  *   flow.c       two devices and the host: memory, and flows between them
+ *   together.c   flows that run at once, and what each of them reaches
  *   several.c    what several links carry at once; two devices that wait for each other
  *   pieces.c     copies between two devices, by the size of their pieces
  *   beside.c     mapping calls beside copies and kernels
