@@ -104,6 +104,8 @@ struct probe_work {
 void probe_work_empty(struct probe_work *w);
 void probe_work_read(const struct probe *p, struct probe_work *w, void *in, uint64_t bytes,
 		     uint64_t passes);
+void probe_work_read_into(struct probe_work *w, uint64_t *sum, void *in, uint64_t bytes,
+			  uint64_t passes);
 void probe_work_write(struct probe_work *w, void *out, uint64_t bytes, uint64_t value);
 void probe_work_copy(struct probe_work *w, void *in, void *out, uint64_t bytes);
 
@@ -196,7 +198,9 @@ struct probe_flow {
 	enum backend_stream_kind kind;
 	struct backend_copy piece;
 	const struct weir_launch *launch; /* NULL: copies */
-	uint32_t nr;			  /* times that it is to be queued */
+	uint64_t bytes;			  /* that it moves each time */
+	double overhead_ns; /* of each time, what rates leave out beside the bytes' own time */
+	uint32_t nr;	    /* times that it is to be queued */
 	bool is_open;
 	stream_id_t stream; /* while it is open */
 };
@@ -217,6 +221,9 @@ bool probe_way_exists(const struct probe_pair *pair, struct probe_way way);
 struct probe_flow probe_flow_of(const struct probe *p, const struct probe_pair *pair,
 				struct probe_way way, const uint32_t chunk[2], double ns,
 				uint32_t most);
+
+/* How often something of these bytes is to be done to take about ns at a rate: 1 to most. */
+uint32_t probe_flow_times(double ns, double bytes_per_s, uint64_t bytes, uint32_t most);
 
 /* Create the flow's stream; wait for its work and destroy it. */
 int probe_flow_open(struct probe *p, struct probe_flow *flow);
@@ -279,6 +286,12 @@ __attribute__((format(printf, 5, 6))) double probe_keep(struct probe *p,
 							double estimate, const char *how,
 							const char *path, ...);
 
+/* The same of what another record has under a name that says more: the table leaves it out. */
+__attribute__((format(printf, 5, 6))) double probe_keep_again(struct probe *p,
+							      const struct fit_series *series,
+							      double estimate, const char *how,
+							      const char *path, ...);
+
 /* Note why something is not measured, so that the estimate stands. */
 __attribute__((format(printf, 4, 5))) void probe_assume(struct probe *p, double estimate,
 							const char *why, const char *path, ...);
@@ -302,6 +315,7 @@ static inline uint64_t probe_round(double x)
 #define PROBE_VMM_STEPS 2u
 #define PROBE_PACKETS_STEPS 1u
 #define PROBE_PAIR_STEPS 4u
+#define PROBE_PORTS_STEPS 4u
 
 int probe_device(struct probe *p);
 int probe_link_copies(struct probe *p, uint32_t link);
@@ -317,5 +331,9 @@ int probe_several(struct probe *p, struct probe_pair *pair);
 int probe_pieces(struct probe *p, struct probe_pair *pair);
 int probe_events(struct probe *p, const struct probe_pair *pair);
 int probe_beside(struct probe *p, struct probe_pair *pair);
+
+/* What memories send and receive over several links at once, with the first device as the measured
+ * one. It replaces the description's ports. */
+int probe_ports(struct probe *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What several links carry at once, between the host and two devices, which a description has no
- * constants for; and how long two devices take that wait for each other.
+ * What several links carry at once, between the host and two devices, of which no constants come
+ * (ports.c measures those); and how long two devices take that wait for each other.
  */
 #include <math.h>
 

@@ -107,9 +107,11 @@ static void rates_add(struct probe_together *t)
 	for (uint32_t i = 0; i < t->nr; i++)
 		until_ns = fmin(until_ns, t->ns[i][t->flow[i].nr]);
 	for (uint32_t i = 0; i < t->nr; i++) {
-		double bytes = copies_done(t->ns[i], until_ns) * (double)t->flow[i].piece.bytes;
+		const struct probe_flow *flow = &t->flow[i];
+		double nr = copies_done(t->ns[i], until_ns);
+		double ns = fmax(until_ns - nr * flow->overhead_ns, 1);
 
-		fit_add(&t->per_s[i], bytes / fmax(until_ns, 1) * 1e9);
+		fit_add(&t->per_s[i], nr * (double)flow->bytes / ns * 1e9);
 	}
 }
 
