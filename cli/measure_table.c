@@ -75,7 +75,8 @@ int measure_table_print(FILE *out, const struct probe_result *result)
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < result->nr_records; i++)
-		add_record(table, &result->record[i]);
+		if (!result->record[i].is_again)
+			add_record(table, &result->record[i]);
 	print_links(out, &result->desc);
 	err = table_print(table, out);
 	table_destroy(table);

@@ -152,6 +152,8 @@ static void expect_usable(const struct weir_machine_desc *desc)
 	for (uint32_t l = 0; l < desc->nr_links; l++)
 		assert_memory_equal(&taken->link[l], &desc->link[l], sizeof(desc->link[l]));
 	assert_memory_equal(&taken->vmm, &desc->vmm, sizeof(desc->vmm));
+	assert_int_equal(taken->nr_ports, desc->nr_ports);
+	assert_memory_equal(&taken->port, &desc->port, sizeof(desc->port[0]) * desc->nr_ports);
 	weir_machine_close(machine);
 	machine_file_fini(&read);
 }
@@ -196,6 +198,30 @@ static void expect_pair(const struct probe_result *r, bool linked)
 		expect_shown(r, "link.gpu0_to_gpu1_bytes_per_s", false);
 }
 
+/* What memories do over several links at once. */
+static void expect_ports(const struct probe_result *r, int nr_devices, bool linked)
+{
+	uint32_t nr_ports = 0;
+
+	expect_shown(r, "ports.host.send.2_links_bytes_per_s", true);
+	expect_shown(r, "ports.host.both_ways.receive.2_links_bytes_per_s", true);
+	expect_shown(r, "ports.gpu0.send.1_links_bytes_per_s", linked);
+	if (linked && nr_devices == 3) {
+		expect_shown(r, "ports.host.receive.3_links_bytes_per_s", true);
+		expect_shown(r, "ports.gpu0.both_ways.send.2_links_bytes_per_s", true);
+		expect_shown(r, "ports.gpu0.stores.2_links_bytes_per_s", true);
+		expect_shown(r, "ports.gpu0.loads.2_links_bytes_per_s", true);
+		expect_shown(r, "ports.gpu2.read_by_two.gpu1_bytes_per_s", true);
+		expect_shown(r, "ports.gpu2.written_by_two.all_bytes_per_s", true);
+		nr_ports = 2 + 3 * 2;
+	} else {
+		expect_shown(r, "ports.third.read_by_two.all_bytes_per_s", false);
+		nr_ports = 1;
+	}
+	assert_int_equal(r->desc.nr_ports, nr_ports);
+	expect_shown(r, "port[0].send_bytes_per_s", true);
+}
+
 static void measure_whole(int nr_devices, bool linked)
 {
 	struct probe_result result;
@@ -218,8 +244,10 @@ static void measure_whole(int nr_devices, bool linked)
 	expect_records(&result, "vmm", &machine_vmm_section);
 	expect_shown(&result, "pack.4_bytes.1_of_1_per_s", true);
 	expect_shown(&result, "unpack.16_bytes.1_of_64_bytes_per_s", true);
-	if (nr_devices > 1)
+	if (nr_devices > 1) {
 		expect_pair(&result, linked);
+		expect_ports(&result, nr_devices, linked);
+	}
 	expect_usable(&result.desc);
 	probe_result_fini(&result);
 	fake.devices = 1;

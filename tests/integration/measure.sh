@@ -89,6 +89,35 @@ grep '^[<>]' "$scratch/diff" | grep -v -e set_access_device_ns -e inplace_reques
 	-e copy_ns -e inplace_duplex_bytes -e inplace_serial -e factor -e ' send_bytes' -e ' receive_bytes' &&
 	fail "constants of two GPUs differ"
 
+# ports FILE: a line for each constant of its ports, in three digits.
+ports() {
+	"$weir" info --machine "$1" --origins |
+		awk '/^[a-z]/ { port = /^port of/ ? $3 $4 : "" }
+			/^  / && port { printf "%s %s %.3g %s\n", port, $1, $2, $3 }' | sort
+}
+
+# Four and eight: what memories carry over several links is in the table by their names, and in the
+# description, which has again what the machine was described with, and numbers of links besides.
+for gpus in 4 8; do
+	"$weir" info --measure --quick --machine "h200x$gpus" -o "$scratch/many.json" >"$scratch/table"
+	for line in "host.send.$gpus" "host.receive.$gpus" "host.both_ways.send.$gpus" \
+		"gpu0.send.$((gpus - 1))" gpu0.receive.2 "gpu0.both_ways.receive.$((gpus - 1))" \
+		gpu0.stores.3 "gpu0.loads.$((gpus - 1))"; do
+		grep -q "^ports.${line}_links_bytes_per_s " "$scratch/table" || fail "no line of $line"
+	done
+	grep -q '^ports.gpu2.read_by_two.gpu1_bytes_per_s ' "$scratch/table" || fail "two at a third"
+	grep -q '^port\[' "$scratch/table" && fail "ports by number"
+	comm -23 <(ports "h200x$gpus" | grep -v '^host,6 ') <(ports "$scratch/many.json") >"$scratch/diff"
+	[[ ! -s $scratch/diff ]] || fail "other ports: $(cat "$scratch/diff")"
+	"$weir" info --machine "$scratch/many.json" --origins | sed -n '/^port of gpu1, 3/,/^$/p' |
+		grep -q "send.* measured *simulated h200x$gpus: copies from the first GPU's memory" ||
+		fail "the origin of a port"
+done
+grep -q '^ports.third.*not measured: takes three GPUs' <("$weir" info --measure --quick \
+	--machine h200x2 -o "$scratch/two.json") || fail "no word of a third GPU"
+grep -q '^ports' <("$weir" info --measure --quick --machine h200x4 --device 1 -o "$scratch/one.json") &&
+	fail "one device, and ports"
+
 # What can be wrong.
 expect_error 'for measuring: write --measure' --output "$scratch/x.json"
 expect_error 'for measuring: write --measure' --quick --machine h200

@@ -12,34 +12,16 @@
  *
  * Long: yes
  */
-#include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "machine/machine_file.h"
 #include "src/backend/flaky/flaky.h"
-#include "src/backend/machine.h"
-#include "src/backend/sim/sim.h"
+#include "tests/property/test_probe_machine.h"
 #include "tests/support/amount.h"
-#include "workloads/probe/probe.h"
 
 #define FIRST_SEED 7100u
 static const struct test_amount cases = {60, 8, 240};
-#define TOLERANCE 0.02
 #define FAILURES (TEST_SANITIZED ? 100u : 400u)
 #define FAILURES_OF_TWO (TEST_SANITIZED ? 30u : 100u)
 #define MOST_S 30.0 /* of two GPUs' time, to be measured */
 #define WRONG 3
-
-static uint64_t current_seed; /* of the machine that is measured; 0: none */
 
 /* ------------------------------------------------------------------ comparing */
 
@@ -129,16 +111,6 @@ static void expect_vmm(const struct probe_result *r, const struct weir_machine_d
 	EXPECT("vmm", UINT32_MAX, got, vmm, unmap_busy_peer_ns, truth->nr_devices == 1);
 	EXPECT("vmm", UINT32_MAX, got, vmm, create_hbm_ns, false);
 	EXPECT("vmm", UINT32_MAX, got, vmm, create_host_ns, false);
-}
-
-/* What is no constant. NULL: there is no record of that name. */
-static const struct probe_record *shown(const struct probe_result *r, const char *name)
-{
-	const struct probe_record *record = probe_record_find(r, name);
-
-	if (record && record->nr)
-		assert_true(record->min <= record->median && record->median <= record->max);
-	return record;
 }
 
 /* A rate over several links at once, which is a link's, less what each copy takes beside its bytes:
@@ -312,6 +284,10 @@ static void make_wrong(struct weir_machine_desc *desc)
 		link->inplace_serial = 1 - link->inplace_serial;
 		link->event_ns = WRONG * link->event_ns + 12345;
 	}
+	for (uint32_t i = 0; i < desc->nr_ports; i++) {
+		desc->port[i].send_bytes_per_s *= WRONG;
+		desc->port[i].receive_bytes_per_s *= WRONG;
+	}
 	desc->vmm.map_ns *= WRONG;
 	desc->vmm.set_access_ns *= WRONG;
 	desc->vmm.set_access_device_ns *= WRONG;
@@ -323,24 +299,6 @@ static void make_wrong(struct weir_machine_desc *desc)
 	desc->vmm.unmap_busy_peer_ns = WRONG * desc->vmm.unmap_busy_peer_ns + 12345;
 	desc->vmm.create_hbm_ns *= WRONG;
 	desc->vmm.create_host_ns *= WRONG;
-}
-
-/* Measure a simulation, in most_s of its own time at most; probe_result_fini() it. */
-static void measure(const struct weir_machine_desc *truth, const struct probe_options *options,
-		    double most_s, struct probe_result *out)
-{
-	struct weir_machine *machine;
-	struct backend *b;
-	char err[256] = "";
-
-	assert_int_equal(weir_machine_simulate(truth, WEIR_DATA_PHANTOM, &machine), 0);
-	b = machine_backend(machine);
-	if (probe_run(machine, options, out, err, sizeof(err)))
-		fail_msg("%s", err);
-	assert_int_equal(sim_leaks(b), 0);
-	if ((double)b->ops->now_ns(b) > most_s * 1e9)
-		fail_msg("it took %.1f s of the machine's time", (double)b->ops->now_ns(b) / 1e9);
-	weir_machine_close(machine);
 }
 
 static void expect_same(const struct weir_machine_desc *truth, bool quick)
@@ -363,25 +321,19 @@ static void expect_same(const struct weir_machine_desc *truth, bool quick)
 		expect_link(&r, l, &truth->link[l],
 			    truth->memory[truth->link[l].a].kind == WEIR_MEMORY_HOST);
 	expect_vmm(&r, truth);
+	if (truth->nr_devices > 1)
+		expect_ports(&r, truth);
+	else
+		assert_int_equal(r.desc.nr_ports, truth->nr_ports);
 	probe_result_fini(&r);
 }
 
 /* ------------------------------------------------------------------ tests */
 
-static void load(const char *name, struct weir_machine_desc *out)
-{
-	char err[512] = "";
-
-	if (machine_file_load(name, out, err, sizeof(err)))
-		fail_msg("%s", err);
-	/* Of a workload's kernels, one of which is run to find ops_per_s. */
-	out->nr_kernels = 0;
-}
-
 static void test_probe_described_machines(void **state)
 {
-	static const char *const names[] = {"h200",   "rtx5090", "laptop",
-					    "h200x2", "h200x4",	 "gv100x4-pcie3"};
+	static const char *const names[] = {"h200",   "rtx5090", "laptop",	 "h200x2",
+					    "h200x4", "h200x8",	 "gv100x4-pcie3"};
 	struct weir_machine_desc truth;
 
 	(void)state;
@@ -391,6 +343,17 @@ static void test_probe_described_machines(void **state)
 		expect_same(&truth, false);
 		expect_same(&truth, true);
 	}
+}
+
+/* As many GPUs as there may be. */
+static void test_probe_sixteen(void **state)
+{
+	struct weir_machine_desc truth;
+
+	(void)state;
+	load("gv100x16-pcie6", &truth);
+	assert_int_equal(truth.nr_devices, WEIR_DEVICES_MAX);
+	expect_same(&truth, true);
 }
 
 /* What is measured of two GPUs together, beside the constants, and in which time. */
@@ -444,6 +407,13 @@ static void test_probe_pair_without_link(void **state)
 	assert_null(shown(&r, "beside.kernels_at_gpu1.map_ns"));
 	expect_at_once(&r, "to_gpus.all", 2 * truth.link[0].a_to_b_bytes_per_s);
 	expect_beside(&r, "gpu1_to_host", "unmap", truth.vmm.unmap_ns);
+	expect_rate(&r, "host.send.2_links", 110e9);
+	expect_no_rate(&r, "gpu0.send.1_links", "no other GPU reaches");
+	expect_no_rate(&r, "third.read_by_two.all", "takes three GPUs");
+	/* Those of GPUs stay, since nothing was measured of them. */
+	assert_int_equal(r.desc.nr_ports, truth.nr_ports);
+	assert_null(shown(&r, "port[0].send_bytes_per_s"));
+	expect_port(&r, &truth, 0, 0, 2);
 	probe_result_fini(&r);
 }
 
@@ -648,6 +618,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_probe_described_machines),
+		cmocka_unit_test(test_probe_sixteen),
 		cmocka_unit_test(test_probe_pair),
 		cmocka_unit_test(test_probe_pair_without_link),
 		cmocka_unit_test(test_probe_perturbed_machines),

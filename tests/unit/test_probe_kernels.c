@@ -180,7 +180,7 @@ static void log_count(void *arg, enum weir_log_level level, const char *message)
 	nr_logged += level == WEIR_LOG_ERROR;
 }
 
-static void test_probe_with_bytes(void **state)
+static void probe_with_bytes(uint32_t nr_gpus)
 {
 	const struct probe_options options = {.device = PROBE_ALL_DEVICES, .quick = true};
 	struct weir_machine_desc desc;
@@ -188,8 +188,7 @@ static void test_probe_with_bytes(void **state)
 	struct probe_result result;
 	char err[256] = "";
 
-	(void)state;
-	test_machine(&desc);
+	test_machine_gpus(&desc, nr_gpus);
 	weir_log_set(log_count, NULL);
 	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &machine), 0);
 	if (probe_run(machine, &options, &result, err, sizeof(err)))
@@ -201,15 +200,33 @@ static void test_probe_with_bytes(void **state)
 	weir_machine_close(machine);
 	weir_log_set(NULL, NULL);
 	assert_int_equal(nr_logged, 0);
+	assert_non_null(probe_record_find(&result, "ports.host.send.2_links_bytes_per_s"));
 	probe_result_fini(&result);
+}
+
+static void test_probe_with_bytes(void **state)
+{
+	(void)state;
+	probe_with_bytes(2);
+}
+
+/* Two that use a third one's memory. */
+static void test_probe_of_three_with_bytes(void **state)
+{
+	(void)state;
+	probe_with_bytes(3);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernels_stream), cmocka_unit_test(test_kernels_pieces),
-		cmocka_unit_test(test_kernels_mixed),  cmocka_unit_test(test_kernels_are_random),
-		cmocka_unit_test(test_kernels_list),   cmocka_unit_test(test_probe_with_bytes),
+		cmocka_unit_test(test_kernels_stream),
+		cmocka_unit_test(test_kernels_pieces),
+		cmocka_unit_test(test_kernels_mixed),
+		cmocka_unit_test(test_kernels_are_random),
+		cmocka_unit_test(test_kernels_list),
+		cmocka_unit_test(test_probe_with_bytes),
+		cmocka_unit_test(test_probe_of_three_with_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,6 @@ static int kernels_measure(struct probe *p, const struct probe_pair *pair,
 	struct probe_flow flow;
 	struct probe_work work;
 	char name[WEIR_NAME_MAX + 16];
-	double nr;
 	int err;
 
 	(void)snprintf(name, sizeof(name), "kernels_at_%s", p->desc->memory[memory].name);
@@ -165,11 +164,13 @@ static int kernels_measure(struct probe *p, const struct probe_pair *pair,
 	if (err)
 		return err;
 	probe_work_read(p, &work, buffer.addr, buffer.bytes, 1);
-	nr = BESIDE_NS / 1e9 * p->desc->link[link].inplace_bytes_per_s / (double)buffer.bytes + 1;
 	flow = (struct probe_flow){.device = p->device,
 				   .kind = BACKEND_COMPUTE,
 				   .launch = &work.launch,
-				   .nr = nr < LAUNCHES_MAX ? (uint32_t)nr : LAUNCHES_MAX};
+				   .bytes = buffer.bytes,
+				   .nr = probe_flow_times(BESIDE_NS,
+							  p->desc->link[link].inplace_bytes_per_s,
+							  buffer.bytes, LAUNCHES_MAX)};
 	err = flow_measure(p, crowd, &flow, how, name, NULL);
 	probe_buffer_destroy(p, &buffer);
 	return err;

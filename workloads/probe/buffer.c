@@ -27,8 +27,8 @@ uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint3
 	return bytes;
 }
 
-int probe_buffer_create_turns(struct probe *p, uint32_t memory, uint32_t other, uint64_t unit,
-			      uint32_t nr, uint32_t period, struct probe_buffer *out)
+int probe_buffer_create_turns(struct probe *p, uint32_t device, struct probe_turns turns,
+			      uint64_t unit, uint32_t nr, struct probe_buffer *out)
 {
 	const struct backend_ops *ops = p->b->ops;
 	struct probe_buffer buffer = {.bytes = nr * unit, .unit = unit};
@@ -46,14 +46,14 @@ int probe_buffer_create_turns(struct probe *p, uint32_t memory, uint32_t other, 
 	buffer.addr = addr;
 	while (!err && buffer.nr < nr) {
 		struct backend_chunk *chunk = &buffer.chunk[buffer.nr];
-		bool is_other = buffer.nr % period == period / 2;
+		uint32_t memory = turns.memory[buffer.nr % turns.nr];
 
-		err = ops->chunk_create(p->b, is_other ? other : memory, unit, 0, chunk);
+		err = ops->chunk_create(p->b, memory, unit, 0, chunk);
 		if (err)
 			break;
 		buffer.nr++;
 		err = ops->map(p->b, buffer.addr + buffer.nr_mapped * unit, chunk,
-			       BACKEND_PROT_WRITE, BACKEND_DEVICE_BIT(p->device));
+			       BACKEND_PROT_WRITE, BACKEND_DEVICE_BIT(device));
 		if (!err)
 			buffer.nr_mapped++;
 	}
@@ -67,7 +67,9 @@ int probe_buffer_create_turns(struct probe *p, uint32_t memory, uint32_t other, 
 int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint32_t nr,
 			   struct probe_buffer *out)
 {
-	return probe_buffer_create_turns(p, memory, memory, unit, nr, nr, out);
+	const struct probe_turns turns = {&memory, 1};
+
+	return probe_buffer_create_turns(p, p->device, turns, unit, nr, out);
 }
 
 int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct probe_buffer *out)

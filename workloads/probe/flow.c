@@ -41,6 +41,13 @@ bool probe_way_exists(const struct probe_pair *pair, struct probe_way way)
 	return pair->linked || way.from == PAIR_HOST || way.to == PAIR_HOST;
 }
 
+uint32_t probe_flow_times(double ns, double bytes_per_s, uint64_t bytes, uint32_t most)
+{
+	double nr = ns / 1e9 * bytes_per_s / (double)bytes + 1;
+
+	return nr < most ? (uint32_t)nr : most;
+}
+
 struct probe_flow probe_flow_of(const struct probe *p, const struct probe_pair *pair,
 				struct probe_way way, const uint32_t chunk[2], double ns,
 				uint32_t most)
@@ -49,7 +56,6 @@ struct probe_flow probe_flow_of(const struct probe *p, const struct probe_pair *
 	const struct backend_chunk *dst = &pair->chunk[way.to][chunk[1]];
 	int link = cost_link_find(p->desc, pair->memory[way.from], pair->memory[way.to]);
 	double rate = cost_copy_bytes_per_s(&p->desc->link[link], pair->memory[way.from]);
-	double nr = ns / 1e9 * rate / (double)src->bytes + 1;
 	/* Between the devices the first one's engines copy, as those of a space's own device. */
 	enum pair_end runs = way.from == PAIR_HOST ? way.to
 			     : way.to == PAIR_HOST ? way.from
@@ -59,7 +65,8 @@ struct probe_flow probe_flow_of(const struct probe *p, const struct probe_pair *
 		.device = pair->device[runs],
 		.kind = runs == way.to ? BACKEND_COPY_IN : BACKEND_COPY_OUT,
 		.piece = {.dst = dst->alias, .src = src->alias, .bytes = src->bytes},
-		.nr = nr < most ? (uint32_t)nr : most,
+		.bytes = src->bytes,
+		.nr = probe_flow_times(ns, rate, src->bytes, most),
 	};
 }
 

@@ -58,9 +58,15 @@ int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct
 int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint32_t nr,
 			   struct probe_buffer *out);
 
-/* The same, of two memories: in each period chunks the one in the middle is of the other. */
-int probe_buffer_create_turns(struct probe *p, uint32_t memory, uint32_t other, uint64_t unit,
-			      uint32_t nr, uint32_t period, struct probe_buffer *out);
+/* Where the chunks of a buffer lie, by turns: the i-th one in memory[i % nr]. */
+struct probe_turns {
+	const uint32_t *memory;
+	uint32_t nr;
+};
+
+/* The same, of several memories, for a device that reaches them. */
+int probe_buffer_create_turns(struct probe *p, uint32_t device, struct probe_turns turns,
+			      uint64_t unit, uint32_t nr, struct probe_buffer *out);
 
 /* Wait for the device's work, then give the buffer back. A zeroed one is allowed. */
 void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer);
@@ -98,6 +104,8 @@ struct probe_work {
 void probe_work_empty(struct probe_work *w);
 void probe_work_read(const struct probe *p, struct probe_work *w, void *in, uint64_t bytes,
 		     uint64_t passes);
+void probe_work_read_into(struct probe_work *w, uint64_t *sum, void *in, uint64_t bytes,
+			  uint64_t passes);
 void probe_work_write(struct probe_work *w, void *out, uint64_t bytes, uint64_t value);
 void probe_work_copy(struct probe_work *w, void *in, void *out, uint64_t bytes);
 
@@ -190,7 +198,9 @@ struct probe_flow {
 	enum backend_stream_kind kind;
 	struct backend_copy piece;
 	const struct weir_launch *launch; /* NULL: copies */
-	uint32_t nr;			  /* times that it is to be queued */
+	uint64_t bytes;			  /* that it moves each time */
+	double overhead_ns; /* of each time, what rates leave out beside the bytes' own time */
+	uint32_t nr;	    /* times that it is to be queued */
 	bool is_open;
 	stream_id_t stream; /* while it is open */
 };
@@ -212,12 +222,39 @@ struct probe_flow probe_flow_of(const struct probe *p, const struct probe_pair *
 				struct probe_way way, const uint32_t chunk[2], double ns,
 				uint32_t most);
 
+/* How often something of these bytes is to be done to take about ns at a rate: 1 to most. */
+uint32_t probe_flow_times(double ns, double bytes_per_s, uint64_t bytes, uint32_t most);
+
 /* Create the flow's stream; wait for its work and destroy it. */
 int probe_flow_open(struct probe *p, struct probe_flow *flow);
 void probe_flow_close(struct probe *p, struct probe_flow *flow);
 
 /* Queue it once. */
 int probe_flow_queue(struct probe *p, const struct probe_flow *flow);
+
+/* ------------------------------------------------------------------ flows at once (together.c) */
+
+/* Both ways between a memory and that of each other device. */
+#define PROBE_FLOWS_MAX (2 * WEIR_DEVICES_MAX)
+#define PROBE_FLOW_TIMES_MAX 16u
+
+/* Flows that run together. The caller fills flows and their number; the rest begins with zero. */
+struct probe_together {
+	uint32_t nr;
+	struct probe_flow flow[PROBE_FLOWS_MAX];  /* nr of each: PROBE_FLOW_TIMES_MAX at most */
+	struct fit_series per_s[PROBE_FLOWS_MAX]; /* out: bytes a second of each */
+	/* The beginning of each flow, then the end of each of its copies; and when that was, since
+	 * the beginning. */
+	fence_t mark[PROBE_FLOWS_MAX][PROBE_FLOW_TIMES_MAX + 1];
+	double ns[PROBE_FLOWS_MAX][PROBE_FLOW_TIMES_MAX + 1];
+};
+
+/* Open all flows, run them at once so many times after one that does not count, close them. */
+int probe_together_run(struct probe *p, struct probe_together *t, uint32_t repetitions);
+
+/* What some of the flows moved together, each time. */
+void probe_together_sum(const struct probe_together *t, uint32_t first, uint32_t nr,
+			struct fit_series *out);
 
 /* ------------------------------------------------------------------ mapping calls (vmm.c) */
 
@@ -249,6 +286,12 @@ __attribute__((format(printf, 5, 6))) double probe_keep(struct probe *p,
 							double estimate, const char *how,
 							const char *path, ...);
 
+/* The same of what another record has under a name that says more: the table leaves it out. */
+__attribute__((format(printf, 5, 6))) double probe_keep_again(struct probe *p,
+							      const struct fit_series *series,
+							      double estimate, const char *how,
+							      const char *path, ...);
+
 /* Note why something is not measured, so that the estimate stands. */
 __attribute__((format(printf, 4, 5))) void probe_assume(struct probe *p, double estimate,
 							const char *why, const char *path, ...);
@@ -272,6 +315,7 @@ static inline uint64_t probe_round(double x)
 #define PROBE_VMM_STEPS 2u
 #define PROBE_PACKETS_STEPS 1u
 #define PROBE_PAIR_STEPS 4u
+#define PROBE_PORTS_STEPS 4u
 
 int probe_device(struct probe *p);
 int probe_link_copies(struct probe *p, uint32_t link);
@@ -287,5 +331,9 @@ int probe_several(struct probe *p, struct probe_pair *pair);
 int probe_pieces(struct probe *p, struct probe_pair *pair);
 int probe_events(struct probe *p, const struct probe_pair *pair);
 int probe_beside(struct probe *p, struct probe_pair *pair);
+
+/* What memories send and receive over several links at once, with the first device as the measured
+ * one. It replaces the description's ports. */
+int probe_ports(struct probe *p);
 
 #endif

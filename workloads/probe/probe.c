@@ -44,6 +44,18 @@ static struct probe_record *record_add(struct probe *p, const char *path, va_lis
 	return record;
 }
 
+static double record_fill(struct probe_record *record, const struct fit_series *series,
+			  double estimate, const char *how)
+{
+	record->how = how;
+	record->estimate = estimate;
+	record->nr = series->nr;
+	record->min = fit_min(series);
+	record->median = fit_median(series);
+	record->max = fit_max(series);
+	return fit_digits(record->median);
+}
+
 double probe_keep(struct probe *p, const struct fit_series *series, double estimate,
 		  const char *how, const char *path, ...)
 {
@@ -53,13 +65,20 @@ double probe_keep(struct probe *p, const struct fit_series *series, double estim
 	va_start(args, path);
 	record = record_add(p, path, args);
 	va_end(args);
-	record->how = how;
-	record->estimate = estimate;
-	record->nr = series->nr;
-	record->min = fit_min(series);
-	record->median = fit_median(series);
-	record->max = fit_max(series);
-	return fit_digits(record->median);
+	return record_fill(record, series, estimate, how);
+}
+
+double probe_keep_again(struct probe *p, const struct fit_series *series, double estimate,
+			const char *how, const char *path, ...)
+{
+	struct probe_record *record;
+	va_list args;
+
+	va_start(args, path);
+	record = record_add(p, path, args);
+	va_end(args);
+	record->is_again = true;
+	return record_fill(record, series, estimate, how);
 }
 
 void probe_assume(struct probe *p, double estimate, const char *why, const char *path, ...)
@@ -164,7 +183,7 @@ static int device_measure(struct probe *p, uint32_t device, bool first)
 	return err;
 }
 
-/* ------------------------------------------------------------------ two devices */
+/* ------------------------------------------------------------------ several devices */
 
 static bool is_linked(const struct probe *p, uint32_t device, uint32_t other)
 {
@@ -172,7 +191,7 @@ static bool is_linked(const struct probe *p, uint32_t device, uint32_t other)
 			      p->desc->device[other].memory) >= 0;
 }
 
-/* What the first two devices do together. */
+/* What the first two devices do together, and what memories do over all of their links. */
 static int pair_measure(struct probe *p)
 {
 	struct probe_pair pair = {
@@ -193,6 +212,8 @@ static int pair_measure(struct probe *p)
 		err = probe_events(p, &pair);
 	if (!err)
 		err = probe_beside(p, &pair);
+	if (!err)
+		err = probe_ports(p);
 	device_close(p);
 	return err;
 }
@@ -254,7 +275,7 @@ static void steps_count(struct probe *p)
 		for (uint32_t l = 0; l < p->desc->nr_links; l++)
 			p->nr_steps += is_link_of(p, l, d) ? PROBE_LINK_STEPS : 0;
 	}
-	p->nr_steps += measures_pair(p) ? PROBE_PAIR_STEPS : 0;
+	p->nr_steps += measures_pair(p) ? PROBE_PAIR_STEPS + PROBE_PORTS_STEPS : 0;
 }
 
 /* Noise may leave a link faster each way with both busy than with one. */

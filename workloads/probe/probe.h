@@ -15,6 +15,8 @@
  *   serial.c     a link between devices: kernels whose blocks are here and there
  *   vmm.c        mapping calls, chunks
  *   flow.c       two devices and the host: memory, and flows between them
+ *   together.c   flows that run at once, and what each of them reaches
+ *   ports.c      what a memory sends and receives over all of its links at once
  *   several.c    what several links carry at once; two devices that wait for each other
  *   pieces.c     copies between two devices, by the size of their pieces
  *   beside.c     mapping calls beside copies and kernels
@@ -44,6 +46,9 @@ struct probe_record {
 	double estimate; /* NAN: there was none */
 	uint32_t nr;	 /* repetitions; 0: not measured, the estimate stands */
 	double min, median, max;
+	/* Another record has the same, under a name for people: "port[3].send_bytes_per_s", of
+	 * which one has to look up what it is of. */
+	bool is_again;
 };
 
 /* probe_result_fini() it. */

@@ -17,12 +17,16 @@
  * GPU go round: they are in two places at a time. */
 #define HALF_MAX (512 * MIB)
 
+/* Blocks of a half. */
+#define BLOCKS_MAX 64u
+
 /* Each copies its first half to its second one. */
 struct serial {
 	uint32_t link;
-	uint32_t nr;		    /* blocks of a half */
-	struct probe_buffer own;    /* in the device's memory */
-	struct probe_buffer far;    /* one block in each half, and no others, at the neighbour */
+	uint32_t nr;		   /* blocks of a half */
+	uint32_t home[BLOCKS_MAX]; /* memories of a half's blocks, the one in the middle far away */
+	struct probe_buffer own;   /* in the device's memory */
+	struct probe_buffer far;   /* one block in each half, and no others, at the neighbour */
 	struct probe_buffer blocks; /* nr in each half, one of which is at the neighbour */
 };
 
@@ -77,7 +81,7 @@ static uint32_t nr_blocks(const struct probe *p, uint32_t link)
 	double both = p->desc->link[link].inplace_both_bytes_per_s;
 	double own = p->desc->device[p->device].hbm_bytes_per_s / 2;
 
-	return 1 + (uint32_t)fmin(fmax(own / both + 0.5, 1), 63);
+	return 1 + (uint32_t)fmin(fmax(own / both + 0.5, 1), BLOCKS_MAX - 1);
 }
 
 int probe_link_serial(struct probe *p, uint32_t link)
@@ -89,6 +93,8 @@ int probe_link_serial(struct probe *p, uint32_t link)
 	const char *why = NULL;
 	int err;
 
+	for (uint32_t i = 0; i < s.nr; i++)
+		s.home[i] = i == s.nr / 2 ? desc->a : desc->b;
 	while (unit * 2 * s.nr <= half && unit < BLOCK_MAX)
 		unit *= 2;
 	if (p->desc->memory[desc->a].kind == WEIR_MEMORY_HOST)
@@ -104,8 +110,8 @@ int probe_link_serial(struct probe *p, uint32_t link)
 	if (!err)
 		err = probe_buffer_create_of(p, desc->a, unit, 2, &s.far);
 	if (!err)
-		err = probe_buffer_create_turns(p, desc->b, desc->a, unit, 2 * s.nr, s.nr,
-						&s.blocks);
+		err = probe_buffer_create_turns(p, p->device, (struct probe_turns){s.home, s.nr},
+						unit, 2 * s.nr, &s.blocks);
 	if (!err)
 		err = serial_rounds(p, &s);
 	probe_buffer_destroy(p, &s.blocks);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What several links carry at once, between the host and two devices, which a description has no
- * constants for; and how long two devices take that wait for each other.
- *
- * Copies run over all links of a case together. Each flow is timed copy by copy on the clock of its
- * device, from a point that all flows wait for. A flow's rate is what it has copied when
- * the first of them ends, since all of them run until then.
+ * What several links carry at once, between the host and two devices, of which no constants come
+ * (ports.c measures those); and how long two devices take that wait for each other.
  */
 #include <math.h>
 
@@ -16,12 +12,10 @@
 
 /* How long a flow would last alone, and how many copies it has, at most. */
 #define ALONE_NS 30e6
-#define COPIES_MAX 16u
+#define COPIES_MAX PROBE_FLOW_TIMES_MAX
 #define QUICK_COPIES_MAX 8u
 
 #define WAYS_MAX 4u
-#define CALL_NS 20000.0
-#define TRIES 4
 
 /* Times that the two devices wait for each other. */
 #define ROUNDS 64u
@@ -63,133 +57,21 @@ static const struct several_case {
 	  {PAIR_HOST, PAIR_OTHER}}},
 };
 
-/* A case at work. */
-struct several {
-	const struct several_case *of;
-	struct probe_flow flow[WAYS_MAX];
-	fence_t mark[WAYS_MAX][COPIES_MAX + 1]; /* the beginning, then the end of each copy */
-	double ns[WAYS_MAX][COPIES_MAX + 1];	/* out: since the beginning */
-	struct fit_series per_s[WAYS_MAX], all;
-};
+/* ------------------------------------------------------------------ cases */
 
-/* ------------------------------------------------------------------ timing */
-
-static int flow_mark(struct probe *p, struct several *s, uint32_t i, uint32_t nr)
+static void rates_keep(struct probe *p, const struct probe_pair *pair,
+		       const struct several_case *of, const struct probe_together *t)
 {
-	return p->b->ops->fence_record(p->b, s->flow[i].stream, &s->mark[i][nr]);
-}
-
-/* Queue all flows behind a fence, a copy of each in turn. */
-static int flows_queue(struct probe *p, struct several *s, fence_t plugged)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < s->of->nr && !err; i++) {
-		err = p->b->ops->stream_wait(p->b, s->flow[i].stream, plugged);
-		if (!err)
-			err = flow_mark(p, s, i, 0);
-	}
-	for (uint32_t n = 1; n <= COPIES_MAX; n++)
-		for (uint32_t i = 0; i < s->of->nr && !err; i++) {
-			if (n > s->flow[i].nr)
-				continue;
-			err = probe_flow_queue(p, &s->flow[i]);
-			if (!err)
-				err = flow_mark(p, s, i, n);
-		}
-	return err;
-}
-
-/* Wait for all flows and read when each copy was done. */
-static int flows_times(struct probe *p, struct several *s)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < s->of->nr && !err; i++) {
-		double begin_ns = 0;
-
-		err = p->b->ops->fence_wait(p->b, s->mark[i][s->flow[i].nr]);
-		for (uint32_t n = 0; n <= s->flow[i].nr && !err; n++) {
-			double at_ns;
-
-			err = probe_fence_ns(p, s->mark[i][n], &at_ns);
-			if (!n)
-				begin_ns = at_ns;
-			s->ns[i][n] = at_ns - begin_ns;
-		}
-	}
-	return err;
-}
-
-/* One try. ahead: the host was done with queueing before the plug ended. */
-static int flows_try(struct probe *p, struct several *s, double plug_ns, bool *ahead)
-{
-	fence_t plugged;
-	int err = probe_plug(p, plug_ns, &plugged), done;
-
-	if (!err)
-		err = flows_queue(p, s, plugged);
-	if (err)
-		return err;
-	done = p->b->ops->fence_done(p->b, plugged);
-	*ahead = !done;
-	return done < 0 ? done : flows_times(p, s);
-}
-
-static int flows_run(struct probe *p, struct several *s)
-{
-	double plug_ns = CALL_NS * 2 * COPIES_MAX * s->of->nr;
-	bool ahead = false;
-	int err = probe_continue(p);
-
-	for (int tries = 0; tries < TRIES && !ahead && !err; tries++) {
-		err = flows_try(p, s, plug_ns, &ahead);
-		plug_ns *= 4;
-	}
-	return err;
-}
-
-/* ------------------------------------------------------------------ rates */
-
-/* Copies that a flow has done after some time, which is not beyond its last; parts of one count. */
-static double copies_done(const double *ns, double at_ns)
-{
-	uint32_t n = 1;
-
-	while (ns[n] < at_ns)
-		n++;
-	return n - 1 + (at_ns - ns[n - 1]) / fmax(ns[n] - ns[n - 1], 1);
-}
-
-static void rates_add(struct several *s)
-{
-	double until_ns = INFINITY, all = 0;
-
-	for (uint32_t i = 0; i < s->of->nr; i++)
-		until_ns = fmin(until_ns, s->ns[i][s->flow[i].nr]);
-	for (uint32_t i = 0; i < s->of->nr; i++) {
-		double bytes = copies_done(s->ns[i], until_ns) * (double)s->flow[i].piece.bytes;
-		double per_s = bytes / fmax(until_ns, 1) * 1e9;
-
-		fit_add(&s->per_s[i], per_s);
-		all += per_s;
-	}
-	fit_add(&s->all, all);
-}
-
-static void rates_keep(struct probe *p, const struct probe_pair *pair, const struct several *s)
-{
-	const struct several_case *of = s->of;
+	struct fit_series all;
 
 	for (uint32_t i = 0; i < of->nr; i++)
-		(void)probe_keep(p, &s->per_s[i], NAN, of->how, "at_once.%s.%s_to_%s_bytes_per_s",
+		(void)probe_keep(p, &t->per_s[i], NAN, of->how, "at_once.%s.%s_to_%s_bytes_per_s",
 				 of->name, p->desc->memory[pair->memory[of->way[i].from]].name,
 				 p->desc->memory[pair->memory[of->way[i].to]].name);
-	(void)probe_keep(p, &s->all, NAN, "all of these together", "at_once.%s.all_bytes_per_s",
+	probe_together_sum(t, 0, t->nr, &all);
+	(void)probe_keep(p, &all, NAN, "all of these together", "at_once.%s.all_bytes_per_s",
 			 of->name);
 }
-
-/* ------------------------------------------------------------------ cases */
 
 static bool case_possible(const struct probe_pair *pair, const struct several_case *of)
 {
@@ -199,28 +81,26 @@ static bool case_possible(const struct probe_pair *pair, const struct several_ca
 	return true;
 }
 
-static int flows_open(struct probe *p, const struct probe_pair *pair, struct several *s)
+static void flows_fill(const struct probe *p, const struct probe_pair *pair,
+		       const struct several_case *of, struct probe_together *t)
 {
 	uint32_t most = p->options->quick ? QUICK_COPIES_MAX : COPIES_MAX;
 	uint32_t nr_taken[PAIR_ENDS] = {0};
-	int err = 0;
 
-	for (uint32_t i = 0; i < s->of->nr && !err; i++) {
-		struct probe_way way = s->of->way[i];
+	for (t->nr = 0; t->nr < of->nr; t->nr++) {
+		struct probe_way way = of->way[t->nr];
 		uint32_t chunk[2];
 
 		chunk[0] = nr_taken[way.from]++;
 		chunk[1] = nr_taken[way.to]++;
-		s->flow[i] = probe_flow_of(p, pair, way, chunk, ALONE_NS, most);
-		err = probe_flow_open(p, &s->flow[i]);
+		t->flow[t->nr] = probe_flow_of(p, pair, way, chunk, ALONE_NS, most);
 	}
-	return err;
 }
 
 static int case_measure(struct probe *p, const struct probe_pair *pair,
 			const struct several_case *of)
 {
-	struct several s = {.of = of};
+	struct probe_together t = {0};
 	int err;
 
 	if (!case_possible(pair, of)) {
@@ -228,16 +108,10 @@ static int case_measure(struct probe *p, const struct probe_pair *pair,
 			     of->name);
 		return 0;
 	}
-	err = flows_open(p, pair, &s);
-	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
-		err = flows_run(p, &s);
-		if (!err && i)
-			rates_add(&s);
-	}
-	for (uint32_t i = 0; i < of->nr; i++)
-		probe_flow_close(p, &s.flow[i]);
+	flows_fill(p, pair, of, &t);
+	err = probe_together_run(p, &t, p->repetitions);
 	if (!err)
-		rates_keep(p, pair, &s);
+		rates_keep(p, pair, of, &t);
 	return err;
 }
 

@@ -38,14 +38,20 @@ void probe_work_empty(struct probe_work *w)
 	work_finish(w, &probe_kernel_empty, sizeof(w->args.empty), 0);
 }
 
+void probe_work_read_into(struct probe_work *w, uint64_t *sum, void *in, uint64_t bytes,
+			  uint64_t passes)
+{
+	w->args.read = (struct probe_read_args){in, sum, bytes, passes};
+	w->use[0] = stream_use(in, bytes, WEIR_READ);
+	w->use[0].read_bytes *= passes;
+	w->use[1] = stream_use(sum, sizeof(*sum), WEIR_WRITE);
+	work_finish(w, &probe_kernel_read, sizeof(w->args.read), 2);
+}
+
 void probe_work_read(const struct probe *p, struct probe_work *w, void *in, uint64_t bytes,
 		     uint64_t passes)
 {
-	w->args.read = (struct probe_read_args){in, sum_of(p), bytes, passes};
-	w->use[0] = stream_use(in, bytes, WEIR_READ);
-	w->use[0].read_bytes *= passes;
-	w->use[1] = stream_use(sum_of(p), sizeof(uint64_t), WEIR_WRITE);
-	work_finish(w, &probe_kernel_read, sizeof(w->args.read), 2);
+	probe_work_read_into(w, sum_of(p), in, bytes, passes);
 }
 
 void probe_work_write(struct probe_work *w, void *out, uint64_t bytes, uint64_t value)
