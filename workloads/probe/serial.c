@@ -2,8 +2,9 @@
 /*
  * What kernels lose by going from the device's own memory to a neighbour's and back: a kernel that
  * walks over a range of which one block is there has nearly all its warps in that block for a time,
- * and in the others for the rest, so that its own memory idles, or the link. Host links are left
- * out: next to such a slow link nothing shows.
+ * and in the others for the rest, so that its own memory idles, or the link. One that takes rows at
+ * random has warps in all of them at a time. A link has one constant for all kernels: the mean of
+ * the two. Host links are left out: next to such a slow link nothing shows.
  */
 #include <math.h>
 
@@ -20,6 +21,9 @@
 /* Blocks of a half. */
 #define BLOCKS_MAX 64u
 
+/* Of a kernel that takes rows at random. */
+#define ROW_BYTES 1024u
+
 /* Each copies its first half to its second one. */
 struct serial {
 	uint32_t link;
@@ -30,23 +34,28 @@ struct serial {
 	struct probe_buffer blocks; /* nr in each half, one of which is at the neighbour */
 };
 
-static int copy_time(struct probe *p, const struct probe_buffer *buffer, double *ns)
+/* Copy the first half to the second one; or read all rows at random. */
+static int kernel_time(struct probe *p, const struct probe_buffer *buffer, bool rows, double *ns)
 {
 	struct probe_work work;
 
-	probe_work_copy(&work, buffer->addr, buffer->addr + buffer->bytes / 2, buffer->bytes / 2);
+	if (rows)
+		probe_work_gather(p, &work, buffer->addr, buffer->bytes, ROW_BYTES, UINT32_MAX);
+	else
+		probe_work_copy(&work, buffer->addr, buffer->addr + buffer->bytes / 2,
+				buffer->bytes / 2);
 	return probe_time_launch(p, &work.launch, 1, ns, NULL);
 }
 
-static int serial_once(struct probe *p, const struct serial *s, double *share)
+static int serial_once(struct probe *p, const struct serial *s, bool rows, double *share)
 {
 	double own_ns, far_ns, blocks_ns, home_ns;
-	int err = copy_time(p, &s->own, &own_ns);
+	int err = kernel_time(p, &s->own, rows, &own_ns);
 
 	if (!err)
-		err = copy_time(p, &s->far, &far_ns);
+		err = kernel_time(p, &s->far, rows, &far_ns);
 	if (!err)
-		err = copy_time(p, &s->blocks, &blocks_ns);
+		err = kernel_time(p, &s->blocks, rows, &blocks_ns);
 	if (err)
 		return err;
 	home_ns = own_ns * (s->nr - 1) / s->nr;
@@ -57,22 +66,32 @@ static int serial_once(struct probe *p, const struct serial *s, double *share)
 
 static int serial_rounds(struct probe *p, const struct serial *s)
 {
-	struct fit_series shares = {0};
+	struct fit_series walk = {0}, rows = {0}, both = {0};
 	int err = 0;
 
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
-		double share;
+		double walk_share, rows_share;
 
-		err = serial_once(p, s, &share);
-		if (!err && i)
-			fit_add(&shares, share);
+		err = serial_once(p, s, false, &walk_share);
+		if (!err)
+			err = serial_once(p, s, true, &rows_share);
+		if (err || !i)
+			continue;
+		fit_add(&walk, walk_share);
+		fit_add(&rows, rows_share);
+		fit_add(&both, (walk_share + rows_share) / 2);
 	}
-	if (!err)
-		p->desc->link[s->link].inplace_serial = probe_keep(
-			p, &shares, p->estimates->link[s->link].inplace_serial,
-			"a kernel that copies blocks, of which one is there, beside both alone",
-			"link[%u].inplace_serial", s->link);
-	return err;
+	if (err)
+		return err;
+	(void)probe_keep(p, &walk, NAN, "a kernel that copies blocks, of which one is there",
+			 "link[%u].walk_serial", s->link);
+	(void)probe_keep(p, &rows, NAN, "one that reads rows at random in all of them",
+			 "link[%u].rows_serial", s->link);
+	p->desc->link[s->link].inplace_serial =
+		probe_keep(p, &both, p->estimates->link[s->link].inplace_serial,
+			   "kernels beside their work there and here alone: the mean of the two",
+			   "link[%u].inplace_serial", s->link);
+	return 0;
 }
 
 /* So many blocks that the one takes about as long as the others do: then most can overlap. */
