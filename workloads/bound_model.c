@@ -73,15 +73,63 @@ static bool joins(const struct machine *m, const struct weir_link_desc *link, un
 	return (m->role[*up] & upper) && (m->role[*low] & lower);
 }
 
+/* Links that have an end in common, with what they carry one way. */
+struct bundle {
+	uint32_t nr;
+	double sum, fastest; /* bytes a second: all of them; one */
+};
+
+static void bundle_add(struct bundle *b, double bytes_per_s)
+{
+	b->nr++;
+	b->sum += bytes_per_s;
+	b->fastest = max_double(b->fastest, bytes_per_s);
+}
+
+/* What a memory's port lets through while so many of its links are busy, as struct weir_port_desc
+ * says. */
+static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, uint32_t links,
+			bool sends)
+{
+	double rate = INFINITY;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < desc->nr_ports; i++) {
+		const struct weir_port_desc *port = &desc->port[i];
+
+		if (port->memory != memory || port->links > links || port->links <= most)
+			continue;
+		most = port->links;
+		rate = sends ? port->send_bytes_per_s : port->receive_bytes_per_s;
+	}
+	return rate;
+}
+
+/* The most that the links carry together through the port of the memory at their common end,
+ * however many of them are busy. */
+static double bundle_rate(const struct machine *m, const struct bundle *b, uint32_t memory,
+			  bool sends)
+{
+	double most = 0;
+
+	for (uint32_t links = 1; links <= b->nr; links++)
+		most = max_double(most, min_double(links * b->fastest,
+						   port_rate(m->desc, memory, links, sends)));
+	return min_double(b->sum, most);
+}
+
 /*
  * All links between memories of the roles `upper` and `lower` together; in is towards `upper`. On
  * each link l, with in_l its rate, time * in_l >= i_l + o_l * c_l * in_l; the sum over the links
- * gives the whole, with the least c_l * in_l.
+ * gives the whole, with the least c_l * in_l. Where a port lets through less than the links carry,
+ * time * port >= the sum of i_l, and nothing is claimed about both ways at once.
  */
 static void rates_init(struct bound_rates *r, const struct machine *m, unsigned int upper,
 		       unsigned int lower)
 {
-	double in = 0, out = 0, of_out = INFINITY, of_in = INFINITY;
+	struct bundle in = {0}, out = {0};
+	double of_out = INFINITY, of_in = INFINITY, in_rate, out_rate;
+	uint32_t common = 0;
 
 	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
 		const struct weir_link_desc *link = &m->desc->link[i];
@@ -90,36 +138,43 @@ static void rates_init(struct bound_rates *r, const struct machine *m, unsigned 
 
 		if (!joins(m, link, upper, lower, &up, &low))
 			continue;
+		common = lower == ROLE_HOST ? low : up;
 		link_in = cost_copy_bytes_per_s(link, low);
 		link_out = cost_copy_bytes_per_s(link, up);
-		in += link_in;
-		out += link_out;
+		bundle_add(&in, link_in);
+		bundle_add(&out, link_out);
 		of_out = min_double(of_out, link_in * duplex_share(duplex_ns, NS_PER_S / link_in,
 								   NS_PER_S / link_out));
 		of_in = min_double(of_in, link_out * duplex_share(duplex_ns, NS_PER_S / link_out,
 								  NS_PER_S / link_in));
 	}
-	r->in_ns = NS_PER_S / in;
-	r->out_ns = NS_PER_S / out;
-	r->in_of_out_ns = of_out / in;
-	r->out_of_in_ns = of_in / out;
+	in_rate = bundle_rate(m, &in, common, lower == ROLE_HOST);
+	out_rate = bundle_rate(m, &out, common, lower != ROLE_HOST);
+	r->in_ns = NS_PER_S / in_rate;
+	r->out_ns = NS_PER_S / out_rate;
+	r->in_of_out_ns = in_rate < in.sum ? 0 : of_out / in.sum;
+	r->out_of_in_ns = out_rate < out.sum ? 0 : of_in / out.sum;
 }
 
 /* The most that a use in place moves a second, over all links from the device's memory to those of
- * a role together. */
+ * a role together; into that memory, or out of it. */
 static double inplace_rate(const struct machine *m, enum role role, const struct weir_use *use,
-			   uint64_t footprint)
+			   uint64_t footprint, bool out)
 {
-	double rate = 0;
+	struct bundle bundle = {0};
+	uint32_t common = 0;
 
 	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
 		const struct weir_link_desc *link = &m->desc->link[i];
 		uint32_t own, other;
 
-		if (joins(m, link, ROLE_OWN, role, &own, &other))
-			rate += cost_inplace_bytes_per_s(link, use, footprint);
+		if (!joins(m, link, ROLE_OWN, role, &own, &other))
+			continue;
+		common = own;
+		bundle_add(&bundle, cost_inplace_bytes_per_s(link, use, footprint));
 	}
-	return rate;
+	/* The port of a device's memory has no links to the host's. */
+	return role == ROLE_NEAR ? bundle_rate(m, &bundle, common, out) : bundle.sum;
 }
 
 /* The footprint up to which every link to the host serves at its better rate. How much beyond that
@@ -173,8 +228,9 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use, const
 	const struct weir_use as_declared = trace_use_declared(use);
 	double reach = inplace_reach(m, &as_declared);
 	double x = cost_expansion(&as_declared);
-	double within_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, 1);
-	double beyond_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, UINT64_MAX);
+	double within_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, 1, false);
+	double beyond_ns =
+		NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, UINT64_MAX, false);
 	double y0 = min_double(reach / (double)use->bytes, 1);
 
 	c->hbm_ns = cost_hbm_ns(m->device, &as_declared);
@@ -184,12 +240,9 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use, const
 		      &c->slack_ns[0]);
 	inplace_lines(c->out_bytes * within_ns, c->out_bytes * beyond_ns, y0, &c->ns[2],
 		      &c->slack_ns[2]);
-	if (m->near_bytes > 0) {
-		double rate = inplace_rate(m, ROLE_NEAR, &as_declared, 1);
-
-		c->near_ns[0] = c->in_bytes / rate * NS_PER_S;
-		c->near_ns[1] = c->out_bytes / rate * NS_PER_S;
-	}
+	for (int out = 0; out < 2 && m->near_bytes > 0; out++)
+		c->near_ns[out] = (out ? c->out_bytes : c->in_bytes) * NS_PER_S /
+				  inplace_rate(m, ROLE_NEAR, &as_declared, 1, out);
 }
 
 /* ------------------------------------------------------------------ pieces and events */
