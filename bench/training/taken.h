@@ -24,7 +24,7 @@ struct taken {
 	uint32_t nr_calls;    /* that make and map chunks of all memories, unmap and destroy them */
 	uint64_t calls_ns;    /* in these calls */
 	uint32_t nr_waits;    /* for fences, by the host */
-	uint64_t waited_ns;   /* in these waits */
+	uint64_t waited_ns;   /* in these waits; calls made in them are among the calls, too */
 	fence_t queued;	      /* reached when the last launch under way is done; 0: none was */
 	fence_t used;	      /* the same of those that name blocks that left */
 };
