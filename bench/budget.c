@@ -22,8 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/shared/calls.h"
+#include "bench/shared/samples.h"
 #include "machine/machine_file.h"
-#include "src/backend/backend.h"
 #include "src/backend/machine.h"
 
 #define GIB (UINT64_C(1) << 30)
@@ -93,45 +94,14 @@ static void find_memory(const char *name)
 	exit(2);
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void print_samples(const char *name, struct samples *s)
-{
-	qsort(s->ns, nr_samples, sizeof(s->ns[0]), compare);
-	printf(",\"%s\":{\"median\":%llu,\"p95\":%llu,\"max\":%llu}", name,
-	       (unsigned long long)s->ns[nr_samples / 2],
-	       (unsigned long long)s->ns[nr_samples - 1 - nr_samples / 20],
-	       (unsigned long long)s->ns[nr_samples - 1]);
-}
-
 /* What the machine takes to unmap and destroy as many chunks. */
 static uint64_t measure_calls(void)
 {
-	struct backend *b = machine_backend(machine);
-	struct backend_chunk chunk[NR_CHUNKS];
-	uint64_t start;
-	char *at;
+	const struct calls calls = {.memory = gpu, .block_bytes = BLOCK, .nr_chunks = NR_CHUNKS};
+	uint64_t ns;
 
-	must(b->ops->va_reserve(b, GIB, BLOCK, (void **)&at), "reserve");
-	for (uint32_t i = 0; i < NR_CHUNKS; i++) {
-		must(b->ops->chunk_create(b, gpu, BLOCK, 0, &chunk[i]), "chunk");
-		must(b->ops->map(b, at + i * BLOCK, &chunk[i], BACKEND_PROT_WRITE,
-				 BACKEND_DEVICE_BIT(0)),
-		     "map");
-	}
-	start = weir_machine_now_ns(machine);
-	for (uint32_t i = 0; i < NR_CHUNKS; i++) {
-		must(b->ops->unmap(b, at + i * BLOCK), "unmap");
-		b->ops->chunk_destroy(b, &chunk[i]);
-	}
-	start = weir_machine_now_ns(machine) - start;
-	b->ops->va_release(b, at, GIB);
-	return start;
+	must(calls_measure(machine, &calls, &ns), "calls");
+	return ns;
 }
 
 static void use(void *addr, enum weir_use_kind kind)
@@ -226,10 +196,10 @@ static void measure(enum what what)
 	       weir_version(), weir_machine_describe(machine)->name,
 	       weir_machine_describe(machine)->memory[gpu].name, what_name[what],
 	       (unsigned long long)GIB, (unsigned long long)BLOCK, nr_samples);
-	print_samples("calls_ns", &calls);
-	print_samples("set_budget_ns", &shrink);
-	print_samples("after_ns", &after);
-	print_samples("grow_ns", &grow);
+	samples_print("calls_ns", calls.ns, nr_samples);
+	samples_print("set_budget_ns", shrink.ns, nr_samples);
+	samples_print("after_ns", after.ns, nr_samples);
+	samples_print("grow_ns", grow.ns, nr_samples);
 	printf("}\n");
 	fflush(stdout);
 }

@@ -6,15 +6,21 @@
  * with it, in this order and in the other one in turn. A switch is made between two epochs, outside
  * of the time of either; the first epoch behind one counts as the others do.
  *
+ * With --what budget the manager is "weir+near", and the other way round it is measured, too: what
+ * weir_space_set_budget() takes to give 1 GiB of a neighbour's memory back while launches run, at
+ * random points of the epochs with it (bench/training/budget.c says how, and in which classes).
+ *
  * One JSON object a line: a line for each pair, then the medians. Times are the machine's, which
  * are virtual on a simulated one; a pair's "ratio" is its mean epoch with over its mean epoch
  * without. CPU seconds are the whole process's: with --what busy they count the busy threads, too.
+ * With --what budget lines of the samples and their classes come first.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bench/training/budget.h"
 #include "bench/training/busy.h"
 #include "bench/training/options.h"
 #include "cli/options.h"
@@ -98,7 +104,7 @@ static int switch_to(struct state due)
 	if (due.on != is->on) {
 		if (asked.trace)
 			err = trace_switch(due.on);
-		else
+		else if (asked.busy)
 			busy_switch(due.on);
 		is->on = due.on;
 	}
@@ -115,10 +121,17 @@ static int switch_to(struct state due)
 static int listen(void *arg, uint32_t done, uint32_t total)
 {
 	(void)arg;
-	if (done < training.next_epoch || training.err)
+	if (training.err)
 		return training.err;
+	if (done < training.next_epoch) {
+		if (asked.memory_name)
+			training.err = budget_point(why, sizeof(why));
+		return training.err;
+	}
 	training.next_epoch = done + 1;
 	training.err = switch_to(state_due(done));
+	if (!training.err && asked.memory_name)
+		training.err = budget_epoch(done, training.is.on, why, sizeof(why));
 	manager_mark_epoch(training.manager, done, total);
 	return training.err;
 }
@@ -147,17 +160,20 @@ static uint64_t budget_of(uint32_t memory, uint64_t bytes)
 static int create_manager(struct weir_machine *machine)
 {
 	const struct bench_params *p = &asked.params;
-	const struct manager_config config = {
+	struct manager_config config = {
 		.machine = machine,
 		.device = p->device,
 		.gpu_budget_bytes =
 			budget_of(p->machine.device[p->device].memory, p->gpu_budget_bytes),
 		.host_budget_bytes = budget_of(bench_host_memory(p), p->host_budget_bytes),
 		.block_bytes = p->block_bytes,
+		.near_bytes_per_s = p->near.bytes_per_s,
 		.options = "",
 	};
-	int err = manager_create(p->manager[0], &config, &training.manager);
+	int err;
 
+	memcpy(config.near_bytes, p->near.bytes, sizeof(config.near_bytes));
+	err = manager_create(p->manager[0], &config, &training.manager);
 	if (err)
 		snprintf(why, sizeof(why), "manager '%s': %s", p->manager[0], weir_strerror(err));
 	return err;
@@ -191,6 +207,8 @@ static int train(struct workload_result *out)
 
 	if (err)
 		return err;
+	if (asked.memory_name)
+		budget_watch(machine);
 	err = create_manager(machine);
 	if (err)
 		goto out_close;
@@ -201,9 +219,13 @@ static int train(struct workload_result *out)
 		if (!err)
 			err = trace_switch(false);
 	}
+	if (asked.memory_name)
+		err = budget_start(training.manager, why, sizeof(why));
 	if (!err)
 		err = run_epochs(out);
 	training.manager->ops->destroy(training.manager);
+	if (!err && asked.memory_name)
+		err = budget_stop(why, sizeof(why));
 out_close:
 	weir_machine_close(machine);
 	return err;
@@ -226,6 +248,8 @@ static void print_begin(uint32_t priority)
 	       weir_version(), asked.params.machine.name);
 	if (asked.trace)
 		printf(",\"what\":\"trace\"");
+	else if (asked.memory_name)
+		printf(",\"what\":\"budget\",\"memory\":\"%s\"", asked.memory_name);
 	else
 		printf(",\"what\":\"busy\",\"busy\":%" PRIu32 ",\"priority\":\"%s\"", asked.busy,
 		       asked.priority[priority].name);
@@ -278,6 +302,9 @@ static void print_end(uint32_t priority, const struct pairs *pairs)
 	       p->data == WEIR_DATA_REAL ? "real" : "phantom");
 	if (asked.trace)
 		printf(",\"trace_bytes\":%" PRIu64, training.trace_bytes);
+	else if (asked.memory_name)
+		printf(",\"near_bytes\":%" PRIu64 ",\"samples\":%" PRIu32,
+		       p->near.bytes[asked.memory], budget_samples()->nr);
 	else
 		printf(",\"processors\":%" PRIu32 ",\"busy_threads\":%" PRIu32,
 		       priority_processors(), asked.busy * priority_processors());
@@ -290,15 +317,25 @@ static void print_end(uint32_t priority, const struct pairs *pairs)
 	       result_median(pairs->cpu_s[1], nr));
 }
 
-static void print_all(const struct workload_result *r)
+static void print_budget_begin(void)
+{
+	print_begin(0);
+}
+
+static int print_all(const struct workload_result *r)
 {
 	static struct pairs pairs;
 
+	if (asked.memory_name && budget_print(&asked, print_budget_begin)) {
+		snprintf(why, sizeof(why), "not enough memory on this computer");
+		return -ENOMEM;
+	}
 	for (uint32_t i = 0; i < asked.nr_priorities; i++) {
 		for (uint32_t pair = 0; pair < asked.pairs; pair++)
 			print_pair(r, i, pair, &pairs);
 		print_end(i, &pairs);
 	}
+	return 0;
 }
 
 static void complain(void *arg, enum weir_log_level level, const char *message)
@@ -329,6 +366,11 @@ int main(int argc, char **argv)
 		return fail(2);
 	if (asked.params.note[0])
 		fprintf(stderr, "bench_training: %s\n", asked.params.note);
+	if (asked.memory_name) {
+		err = budget_prepare(&asked, why, sizeof(why));
+		if (err)
+			return fail(err == -EINVAL ? 2 : 1);
+	}
 	weir_log_set(complain, NULL);
 	err = asked.busy ? busy_start(asked.busy * priority_processors(), why, sizeof(why)) : 0;
 	if (!err)
@@ -338,8 +380,9 @@ int main(int argc, char **argv)
 	busy_stop();
 	weir_log_set(NULL, NULL);
 	if (!err)
-		print_all(&result);
+		err = print_all(&result);
 	gcn_result_free(&result);
+	budget_fini();
 	bench_params_fini(&asked.params);
 	if (!err && fflush(stdout)) {
 		snprintf(why, sizeof(why), "writing the results: %s", strerror(errno));

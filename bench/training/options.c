@@ -23,12 +23,16 @@ enum option_id {
 	GPU_BUDGET,
 	SLICE,
 	HIDDEN,
+	SEED,
+	NEAR,
+	NEAR_RATE,
 	PASSED_NR, /* those before it are read as `weir bench gcn` reads them */
 	WHAT = PASSED_NR,
 	PRIORITY,
 	PAIRS,
 	EPOCHS_EACH,
 	WARM_UP,
+	SAMPLES,
 	HELP,
 	OPTION_NR
 };
@@ -51,10 +55,21 @@ static const struct option_def option_table[OPTION_NR] = {
 	[HIDDEN] = {.name = "hidden",
 		    .metavar = "N",
 		    .help = "width of the hidden layer (default: 256)"},
+	[SEED] = {.name = "seed",
+		  .metavar = "N",
+		  .help = "of the data, and of the points at which samples are taken"},
+	[NEAR] = {.name = "near",
+		  .metavar = "GPU:S,...",
+		  .help = "with --what budget: other GPUs' memory to use, as gpu1:60GB"},
+	[NEAR_RATE] = {.name = "near-rate",
+		       .metavar = "B/s",
+		       .help = "with --near: the most that may cross a link to one of them, each "
+			       "way"},
 	[WHAT] = {.name = "what",
-		  .metavar = "trace|busy",
-		  .help = "what is switched: recording a trace into FILE; or N endless loops for "
-			  "each processor that this process may use"},
+		  .metavar = "trace|busy|budget",
+		  .help = "what is switched: recording a trace into FILE; N endless loops for "
+			  "each processor that this process may use; or taking 1 GiB of MEMORY "
+			  "back, a GPU's of --near, and giving it again, now and then"},
 	[PRIORITY] = {.name = "priority",
 		      .metavar = "P,...",
 		      .preset = "none",
@@ -69,13 +84,18 @@ static const struct option_def option_table[OPTION_NR] = {
 		     .metavar = "N",
 		     .preset = "4",
 		     .help = "epochs before the first pair"},
+	[SAMPLES] = {.name = "samples",
+		     .metavar = "N",
+		     .preset = "100",
+		     .help = "with --what budget: how often the memory is taken back, in all"},
 	[HELP] = {.name = "help", .help = "show this text"},
 };
 
 void training_help(void)
 {
 	fputs("usage: bench_training --what trace FILE [options]\n"
-	      "       bench_training --what busy N [options]\n\n"
+	      "       bench_training --what busy N [options]\n"
+	      "       bench_training --what budget MEMORY --near MEMORY:S [options]\n\n"
 	      "Train a graph convolutional network under weir and switch something on and off\n"
 	      "from epoch to epoch: what it costs, within one process. One JSON object a line.\n\n",
 	      stdout);
@@ -118,38 +138,104 @@ static int read_priority(struct bench_reader *r, unsigned int nr, void *arg)
 	return 0;
 }
 
+enum what { WHAT_TRACE, WHAT_BUSY, WHAT_BUDGET, WHAT_NR };
+
+static const struct {
+	const char *name, *word; /* and what the word behind it is */
+} what_table[WHAT_NR] = {
+	[WHAT_TRACE] = {"trace", "file"},
+	[WHAT_BUSY] = {"busy", "number"},
+	[WHAT_BUDGET] = {"budget", "memory"},
+};
+
+static int refuse(const struct bench_reader *r, const char *line)
+{
+	snprintf(r->err, r->err_bytes, "%s", line);
+	return -EINVAL;
+}
+
+/* Options that are for another one of them. */
+static int check_given(const struct bench_reader *r, enum what what)
+{
+	if (what != WHAT_BUSY && r->values[PRIORITY].origin != OPTION_PRESET)
+		return refuse(r, "--priority is for --what busy; drop it");
+	if (what != WHAT_BUDGET && r->values[SAMPLES].origin != OPTION_PRESET)
+		return refuse(r, "--samples is for --what budget; drop it");
+	if (what != WHAT_BUDGET && (r->values[NEAR].text || r->values[NEAR_RATE].text))
+		return refuse(r, "--near and --near-rate are for --what budget; drop them");
+	if (what == WHAT_BUDGET && !r->values[NEAR].text)
+		return refuse(r, "--what budget: no other GPU's memory is used; say how much of "
+				 "which with --near, for example gpu1:60GB");
+	if (what == WHAT_TRACE && variable_text(VARIABLE_TRACE))
+		return refuse(r, "--what trace: WEIR_TRACE is set, which traces all of the run; "
+				 "unset it");
+	return 0;
+}
+
+static int read_busy(const struct bench_reader *r, const char *word, struct training_options *asked)
+{
+	uint64_t count;
+
+	if (count_parse(word, &count) || count < 1 || count > BUSY_MAX) {
+		snprintf(r->err, r->err_bytes,
+			 "--what busy '%s': choose 1 to %u threads a processor", word, BUSY_MAX);
+		return -EINVAL;
+	}
+	asked->busy = (uint32_t)count;
+	return 0;
+}
+
 /* --what and the word behind it. */
 static int read_what(const struct bench_reader *r, const char *const *operands, int nr,
 		     struct training_options *asked)
 {
-	const char *what = r->values[WHAT].text;
-	uint64_t count;
+	const char *text = r->values[WHAT].text ? r->values[WHAT].text : "";
+	int what = 0, err;
 
-	if (!what || (strcmp(what, "trace") != 0 && strcmp(what, "busy") != 0)) {
+	while (what < WHAT_NR && strcmp(what_table[what].name, text) != 0)
+		what++;
+	if (what == WHAT_NR) {
 		snprintf(r->err, r->err_bytes,
-			 "--what '%s': choose --what trace FILE or --what busy N",
-			 what ? what : "");
-	} else if (nr != 1) {
-		snprintf(r->err, r->err_bytes, "--what %s takes one word, a %s, and not %d", what,
-			 what[0] == 't' ? "file" : "number", nr);
-	} else if (what[0] == 't') {
-		asked->trace = operands[0];
-		if (r->values[PRIORITY].origin != OPTION_PRESET)
-			snprintf(r->err, r->err_bytes, "--priority is for --what busy; drop it");
-		else if (variable_text(VARIABLE_TRACE))
-			snprintf(r->err, r->err_bytes,
-				 "--what trace: WEIR_TRACE is set, which traces "
-				 "all of the run; unset it");
-		else
-			return 0;
-	} else if (count_parse(operands[0], &count) || count < 1 || count > BUSY_MAX) {
-		snprintf(r->err, r->err_bytes,
-			 "--what busy '%s': choose 1 to %u threads a processor", operands[0],
-			 BUSY_MAX);
-	} else {
-		asked->busy = (uint32_t)count;
-		return 0;
+			 "--what '%s': choose --what trace FILE, --what busy N or --what budget "
+			 "MEMORY",
+			 text);
+		return -EINVAL;
 	}
+	if (nr != 1) {
+		snprintf(r->err, r->err_bytes, "--what %s takes one word, a %s, and not %d", text,
+			 what_table[what].word, nr);
+		return -EINVAL;
+	}
+	err = check_given(r, (enum what)what);
+	if (err || what == WHAT_BUSY)
+		return err ? err : read_busy(r, operands[0], asked);
+	if (what == WHAT_TRACE)
+		asked->trace = operands[0];
+	else
+		asked->memory_name = operands[0];
+	return 0;
+}
+
+/* The memory whose budget changes is one of those that --near names, in bytes. */
+static int find_memory(const struct bench_reader *r, struct training_options *asked)
+{
+	const struct bench_params *p = &asked->params;
+	const struct weir_memory_desc *memory = p->machine.memory;
+
+	if (!asked->memory_name)
+		return 0;
+	for (uint32_t m = 0; m < p->machine.nr_memories; m++) {
+		if (p->near.fraction[m] > 0)
+			return refuse(r, "--near: a percentage is no size; choose bytes");
+		if (p->near.bytes[m] && strcmp(memory[m].name, asked->memory_name) == 0)
+			asked->memory = m;
+	}
+	if (p->near.bytes[asked->memory] &&
+	    strcmp(memory[asked->memory].name, asked->memory_name) == 0)
+		return 0;
+	snprintf(r->err, r->err_bytes,
+		 "--what budget '%s': is none of --near '%s'; choose one of these",
+		 asked->memory_name, r->values[NEAR].text);
 	return -EINVAL;
 }
 
@@ -157,7 +243,8 @@ static int read_what(const struct bench_reader *r, const char *const *operands, 
 static int read_training(const struct bench_reader *r, struct training_options *asked)
 {
 	struct bench_params *p = &asked->params;
-	char *argv[PASSED_NR + 1] = {strdup("--manager=weir")};
+	const char *manager = asked->memory_name ? "--manager=weir+near" : "--manager=weir";
+	char *argv[PASSED_NR + 1] = {strdup(manager)};
 	int argc = 1, err = argv[0] ? 0 : -ENOMEM;
 
 	for (unsigned int i = 0; i < PASSED_NR && !err; i++) {
@@ -181,7 +268,7 @@ static int read_training(const struct bench_reader *r, struct training_options *
 	else if (p->gpu_budget_fraction > 0)
 		snprintf(r->err, r->err_bytes,
 			 "--gpu-budget: a percentage is no size; choose bytes");
-	else
+	else if (!find_memory(r, asked))
 		return 0;
 	bench_params_fini(p);
 	return -EINVAL;
@@ -196,6 +283,8 @@ static int read_numbers(struct bench_reader *r, struct training_options *asked)
 		err = bench_read_u32(r, EPOCHS_EACH, 1, EACH_MAX, &asked->each);
 	if (!err)
 		err = bench_read_u32(r, WARM_UP, 1, WARM_UP_MAX, &asked->warm_up);
+	if (!err)
+		err = bench_read_u32(r, SAMPLES, 1, TRAINING_SAMPLES_MAX, &asked->samples);
 	if (!err)
 		err = bench_read_list(r, PRIORITY, TRAINING_PRIORITIES_MAX, read_priority, asked,
 				      &asked->nr_priorities);

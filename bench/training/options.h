@@ -8,13 +8,19 @@
 
 #define TRAINING_PAIRS_MAX 10000u
 #define TRAINING_PRIORITIES_MAX 16u
+#define TRAINING_SAMPLES_MAX 100000u
+#define TRAINING_BUDGET_STEP (1u << 30) /* bytes that --what budget takes and gives */
 
 struct training_options {
-	struct bench_params params; /* of the training: one size, the manager "weir" */
-	const char *trace;	    /* the file; NULL: busy threads are what is switched. Of argv */
-	uint32_t busy;		    /* threads for each processor; 0 with a trace */
+	struct bench_params params; /* of the training: one size, one manager of weir's */
+	/* What is switched, one of three. Texts are of argv. */
+	const char *trace;	 /* the file; NULL: no trace */
+	uint32_t busy;		 /* threads for each processor; 0: none */
+	const char *memory_name; /* whose budget changes; NULL: no budget does */
+	uint32_t memory;	 /* the same as an index */
+	uint32_t samples;	 /* of the budget, in all */
 	struct priority priority[TRAINING_PRIORITIES_MAX];
-	uint32_t nr_priorities; /* 1, "none", with a trace */
+	uint32_t nr_priorities; /* 1, "none", but with busy threads */
 	uint32_t pairs, each, warm_up;
 };
 
