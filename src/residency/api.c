@@ -184,12 +184,17 @@ static void range_reset(struct weir_space *space, struct range *range)
 	range->nr_same = range->nr_changed = 0;
 }
 
-/* Plans are made for a budget. */
+/* Plans are made for a budget, and that has changed. They were not made in vain, by which planning
+ * would become hasty: the program may well repeat itself. */
 static void resized(struct weir_space *space)
 {
 	for (uint32_t d = 0; d < space->nr_devices; d++) {
-		learn_forget(space, &space->residency->planner[d]);
-		record_drop(&space->residency->planner[d].record);
+		struct planner *p = &space->residency->planner[d];
+
+		if (p->plan || p->suspended)
+			p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
+		learn_forget(space, p);
+		record_drop(&p->record);
 	}
 }
 

@@ -5,6 +5,7 @@
  *
  * Labels: optimised
  */
+#include "src/residency/residency.h"
 #include "tests/support/amount.h"
 #include "tests/support/space.h"
 
@@ -135,6 +136,37 @@ static void test_space_resume_not_after_a_new_budget(void **state)
 	test_space_close(&p.t);
 }
 
+/* Plans that a new budget ends before a period of them was followed do not make the next ones hasty. */
+static void test_space_resume_budgets_are_no_haste(void **state)
+{
+	const struct planner *planner;
+	struct program p = {.next = 10};
+	uint64_t nr_plans = 0;
+
+	(void)state;
+	test_space_open(&p.t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 32);
+	planner = p.t.space->residency->planner;
+	for (uint32_t r = 0; r < NR; r++) {
+		p.seed[r] = 1 + r;
+		p.range[r] = do_alloc(&p.t, 4 * BLOCK, 0);
+		do_fill(&p.t, 0, p.range[r], 4 * BLOCK, p.seed[r]);
+	}
+	for (uint32_t i = 0; i < 12; i++) {
+		(void)do_iteration(&p, EDIT_NONE);
+		if (!planner->plan || !get_stats(&p.t).nr_plans)
+			continue;
+		nr_plans++;
+		assert_int_equal(
+			weir_space_set_budget(p.t.space, GPU0, (8 - nr_plans % 2) * BLOCK), 0);
+		assert_null(planner->plan);
+		assert_int_equal(planner->nr_unproven, 0);
+	}
+	assert_true(nr_plans > 3);
+	for (uint32_t r = 0; r < NR; r++)
+		do_read(&p.t, p.range[r], 4 * BLOCK, p.seed[r]);
+	test_space_close(&p.t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +174,7 @@ int main(void)
 		cmocka_unit_test(test_space_resume_after_a_partial_batch),
 		cmocka_unit_test(test_space_resume_after_missing_parts),
 		cmocka_unit_test(test_space_resume_not_after_a_new_budget),
+		cmocka_unit_test(test_space_resume_budgets_are_no_haste),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
