@@ -5,6 +5,10 @@
 
 #include "src/replica/lists.h"
 
+/* Messages are looked at as so many brackets more are done, or when so many are under way. */
+#define RETIRE_BRACKETS 8u
+#define RETIRE_MESSAGES 256u
+
 /* Room for two more messages. */
 static int lane_reserve(struct lane *lane)
 {
@@ -88,7 +92,7 @@ int lane_fence(struct weir_space *space, struct lane *lane)
 {
 	for (uint32_t n = lane->nr; n-- > 0 && !lane_nth(lane, n)->fenced;) {
 		struct message *m = lane_nth(lane, n);
-		int err = space_fence_record(space, m->stream, &m->fence);
+		int err = space_fence_untimed(space, m->stream, &m->fence);
 
 		if (err)
 			return err;
@@ -158,8 +162,15 @@ static void lane_retire(struct weir_space *space, struct lane *lane, bool all)
 
 void messages_retire(struct weir_space *space, bool all)
 {
-	struct lane **at = &replicas_of(space)->active;
+	struct replicas *rs = replicas_of(space);
+	struct lane **at = &rs->active;
 
+	/* To ask costs a call of the driver for each lane; what is done and not asked for keeps
+	 * nobody waiting. */
+	if (!all && space->done_seq < rs->retired_seq + RETIRE_BRACKETS &&
+	    rs->nr_messages < RETIRE_MESSAGES)
+		return;
+	rs->retired_seq = space->done_seq;
 	while (*at) {
 		struct lane *lane = *at;
 

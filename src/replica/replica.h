@@ -203,6 +203,7 @@ struct replicas {
 	struct list *lists;			   /* all that there are */
 	uint64_t packet_bytes;		 /* of a packet, and of a part of a list; at most */
 	uint64_t nr_messages;		 /* under way */
+	bracket_seq_t retired_seq;	 /* brackets that were done when messages were looked at */
 	struct weir_replica_stats stats; /* what was sent so far */
 	enum weir_message_kind kind;	 /* of what is sent now */
 	bool move_nothing; /* for the limit of a benchmark: all is done but the copies */

@@ -422,8 +422,11 @@ static bool is_idle(const struct weir_space *space, const struct replica *r)
 static void progress(struct weir_space *space)
 {
 	struct replicas *rs = replicas_of(space);
+	bool dying = false;
 
-	messages_retire(space, false);
+	for (uint32_t n = 0; n < rs->nr_replicas; n++)
+		dying |= rs->replica[n] && rs->replica[n]->dying;
+	messages_retire(space, dying);
 	for (uint32_t n = 0; n < rs->nr_replicas; n++)
 		if (rs->replica[n] && rs->replica[n]->dying && is_idle(space, rs->replica[n]))
 			replica_destroy(rs->replica[n]);

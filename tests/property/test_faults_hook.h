@@ -77,6 +77,7 @@ HOOK(download, (stream_id_t stream, void *data, const void *src, uint64_t bytes)
      (stream, data, src, bytes))
 HOOK(stream_wait, (stream_id_t stream, fence_t fence), (stream, fence))
 HOOK(fence_record, (stream_id_t stream, fence_t *out), (stream, out))
+HOOK(fence_untimed, (stream_id_t stream, fence_t *out), (stream, out))
 HOOK(fence_done, (fence_t fence), (fence))
 HOOK(fence_wait, (fence_t fence), (fence))
 HOOK(device_alloc, (uint32_t memory, uint64_t bytes, void **addr), (memory, bytes, addr))
@@ -123,6 +124,7 @@ static inline void hook_install(struct backend *flaky, const struct faults *faul
 	hook.ops.download = hook_download;
 	hook.ops.stream_wait = hook_stream_wait;
 	hook.ops.fence_record = hook_fence_record;
+	hook.ops.fence_untimed = hook_fence_untimed;
 	hook.ops.fence_done = hook_fence_done;
 	hook.ops.fence_wait = hook_fence_wait;
 	hook.ops.device_alloc = hook_device_alloc;
