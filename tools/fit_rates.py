@@ -250,7 +250,7 @@ def main():
         "malloc_2mib_ns": 1e9 * report_malloc("H200", pytorch, H200_OPS, H200_MALLOC),
     }
     if sys.argv[1:]:
-        return 1 if check({"rtx5090": rtx5090, "h200": h200, "h200x4": h200}) else 0
+        return 1 if check({"rtx5090": rtx5090, "h200": h200}) else 0
     return 0
 
 

@@ -89,11 +89,11 @@ grep '^[<>]' "$scratch/diff" | grep -v -e set_access_device_ns -e inplace_reques
 	-e copy_ns -e inplace_duplex_bytes -e inplace_serial -e factor -e ' send_bytes' -e ' receive_bytes' &&
 	fail "constants of two GPUs differ"
 
-# ports FILE: a line for each constant of its ports, in three digits.
+# ports FILE: a line for each constant of its ports, in two digits: measured ones are within a percent.
 ports() {
 	"$weir" info --machine "$1" --origins |
 		awk '/^[a-z]/ { port = /^port of/ ? $3 $4 : "" }
-			/^  / && port { printf "%s %s %.3g %s\n", port, $1, $2, $3 }' | sort
+			/^  / && port { printf "%s %s %.2g %s\n", port, $1, $2, $3 }' | sort
 }
 
 # Four and eight: what memories carry over several links is in the table by their names, and in the

@@ -25,7 +25,7 @@
 
 #define TOLERANCE 0.02
 /* Of what links carry together; and where they are not alike: one's latency is another's time. */
-#define PORT_TOLERANCE 0.005
+#define PORT_TOLERANCE 0.01
 #define UNLIKE_TOLERANCE 0.04
 
 static uint64_t current_seed; /* of the machine that is measured; 0: none */

@@ -150,7 +150,7 @@ static void test_machine_shipped(void **state)
 		{"gv100x4-pcie6", 5, 4, 10, 0, 4, 6, UINT64_C(16) << 30, 2 << 20},
 		{"h200", 2, 1, 1, 6, 0, 0, UINT64_C(139) << 30, 2 << 20},
 		{"h200x2", 3, 2, 3, 0, 3, 17, UINT64_C(139) << 30, 2 << 20},
-		{"h200x4", 5, 4, 10, 0, 11, 6, UINT64_C(139) << 30, 2 << 20},
+		{"h200x4", 5, 4, 10, 0, 11, 31, UINT64_C(139) << 30, 2 << 20},
 		{"h200x8", 9, 8, 36, 0, 29, 71, UINT64_C(139) << 30, 2 << 20},
 		{"laptop", 2, 1, 1, 0, 0, 0, UINT64_C(8000000000), 4096},
 		{"rtx5090", 2, 1, 1, 6, 0, 0, UINT64_C(33670000000), 2 << 20},
@@ -631,11 +631,12 @@ static void test_machine_ports(void **state)
 		 "port[0].memory: no memory is named 'none'"},
 		{"\"send_bytes_per_s\"", "\"sent_bytes_per_s\"",
 		 "port[0].sent_bytes_per_s: unknown"},
-		{"\"value\": 106000000000", "\"value\": 0",
+		{"\"value\": 104000000000", "\"value\": 0",
 		 "port[0].send_bytes_per_s.value: must be"},
 	};
 	struct machine_file machine;
 	char path[600], err[ERR_BYTES] = "", *with;
+	uint32_t at = 0;
 
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/h200x4.json", machines_dir);
@@ -651,8 +652,10 @@ static void test_machine_ports(void **state)
 	assert_int_equal(machine.desc.port[2].memory, 0);
 	assert_int_equal(machine.desc.port[2].links, 4);
 	assert_true(machine.desc.port[2].send_bytes_per_s == 144e9);
-	assert_string_equal(machine.constant[machine.nr_constants - 1].path,
-			    "port[10].receive_bytes_per_s");
+	while (at < machine.nr_constants &&
+	       strcmp(machine.constant[at].path, "port[10].receive_bytes_per_s"))
+		at++;
+	assert_true(at < machine.nr_constants);
 	machine_file_fini(&machine);
 	free(with);
 	check_edit("\"vmm\": {", "\"port\": {}, \"vmm\": {", "port: must be an array");
