@@ -12,6 +12,7 @@
 #include "workloads/solver/internal.h"
 
 #define GROWTH_MAX (4 / 3.0)	/* of rows, from one launch to the next; 1 / GROWTH_MAX the least */
+#define LATE_MAX 0.01		/* of all launches' time, that the last messages take */
 #define RATINGS_PER_USER_LOG2 4 /* at least */
 
 /* ------------------------------------------------------------------ ratings */
@@ -115,17 +116,41 @@ static int compute(struct solver_job *job, uint32_t device, uint32_t side, uint3
 /* How many times as many rows the next launch of a side has: as long as the messages of the one
  * before take, beside which it runs. So ports are idle until the first is done and no more where
  * messages take longest; where launches do, there is only the last one's message behind them. */
-static double growth_of(const struct solver_job *job, uint32_t side)
+static double growth_of(double messages)
+{
+	return min_double(max_double(messages, 1 / GROWTH_MAX), GROWTH_MAX);
+}
+
+/* So many launches that the last one's messages take a hundredth of the time of all launches, and no
+ * more: a launch ends with the row that has most ratings, which on an H200 takes it half a
+ * millisecond. */
+static uint32_t launches_of(double messages)
+{
+	const double growth = growth_of(messages);
+	double last = 1, all = 1;
+	uint32_t nr = 1;
+
+	while (nr < SOLVER_ALS_LAUNCHES && messages * last > LATE_MAX * all) {
+		last *= growth;
+		all += last;
+		nr++;
+	}
+	return nr;
+}
+
+/* How a device's rows of a side are split into launches. */
+static void plan_launches(struct solver_job *job, uint32_t side)
 {
 	const double messages = solver_als_messages(&job->m->backend->desc, job->p, side);
 
-	return min_double(max_double(messages, 1 / GROWTH_MAX), GROWTH_MAX);
+	job->growth[side] = growth_of(messages);
+	job->nr_launches[side] = launches_of(messages);
 }
 
 /* All rows of a side; devices' launches in turn. */
 static int side_compute(struct solver_job *job, uint32_t side)
 {
-	const uint32_t nr_launches = solver_launches(job);
+	const uint32_t nr_launches = solver_launches(job, side);
 	int err = 0;
 
 	for (uint32_t i = 0; i < nr_launches; i++)
@@ -143,7 +168,7 @@ void als_iterate(struct solver_job *job)
 	int err;
 
 	for (uint32_t side = 0; side < 2 && job->m->ops->split && job->nr_done == 0; side++)
-		job->growth[side] = growth_of(job, side);
+		plan_launches(job, side);
 	err = side_compute(job, RATINGS_USERS);
 	err = err ? err : side_compute(job, RATINGS_ITEMS);
 	solver_did(job, err, "an iteration");

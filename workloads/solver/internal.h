@@ -37,6 +37,7 @@ struct solver_job {
 	bool phantom;
 	/* How many times as many slices each launch has as the one before, by array; 0: as many. */
 	double growth[SOLVER_RUN_ARRAYS];
+	uint32_t nr_launches[SOLVER_RUN_ARRAYS]; /* of a device's part; 0: the usual number */
 	uint64_t nr_done; /* iterations: array nr_done % 2 has the field; of als both count */
 
 	struct solver_edges edges;   /* of pagerank and sssp */
@@ -67,7 +68,7 @@ void solver_iterate(struct solver_job *job);
 struct solver_part_slices {
 	uint32_t first, end;
 };
-uint32_t solver_launches(const struct solver_job *job);
+uint32_t solver_launches(const struct solver_job *job, uint32_t array);
 struct solver_part_slices solver_part_at(const struct solver_job *job, uint32_t array,
 					 uint32_t device, uint32_t index);
 

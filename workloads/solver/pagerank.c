@@ -90,7 +90,7 @@ void solver_pagerank_fill(struct solver_job *job)
 
 void solver_pagerank_iterate(struct solver_job *job)
 {
-	const uint32_t nr_launches = solver_launches(job), out = !(job->nr_done % 2);
+	const uint32_t out = !(job->nr_done % 2), nr_launches = solver_launches(job, out);
 	int err = 0;
 
 	for (uint32_t i = 0; i < nr_launches; i++)

@@ -89,7 +89,7 @@ void solver_sssp_init(struct solver_job *job)
 	s->block_log2 = MAX(job->p->graph->scale, BLOCKS_LOG2 + SLICE_LOG2) - BLOCKS_LOG2;
 	for (uint32_t d = 0; d < job->p->devices; d++)
 		most = MAX(most, first_vertex(job, d + 1) - first_vertex(job, d));
-	s->nr_blocks = (most >> s->block_log2) + solver_launches(job) + 1;
+	s->nr_blocks = (most >> s->block_log2) + solver_launches(job, 0) + 1;
 	s->got = calloc(s->nr_blocks, sizeof(*s->got));
 	if (!s->got)
 		solver_fail(job, -EAGAIN, "this computer has no memory for what a run keeps");
@@ -312,7 +312,7 @@ static int rounds_grow(struct solver_job *job)
 /* Launches ahead are queued before the blocks of one are read: devices do not wait for the host. */
 static int round_run(struct solver_job *job)
 {
-	const uint32_t nr_launches = solver_launches(job);
+	const uint32_t nr_launches = solver_launches(job, 0);
 	fence_t done[SOLVER_LAUNCHES][WEIR_DEVICES_MAX];
 	int err = rounds_grow(job);
 

@@ -49,10 +49,12 @@ static struct part slab_of(const struct solver_job *job, uint32_t array, uint32_
 	return (struct part){first, solver_array_first(job->p, array, device + 1) - first};
 }
 
-uint32_t solver_launches(const struct solver_job *job)
+uint32_t solver_launches(const struct solver_job *job, uint32_t array)
 {
 	if (!job->m->ops->split || job->p->devices == 1)
 		return 1;
+	if (job->nr_launches[array])
+		return job->nr_launches[array];
 	return job->p->kind == SOLVER_ALS ? SOLVER_ALS_LAUNCHES : SOLVER_LAUNCHES;
 }
 
@@ -61,7 +63,7 @@ static uint32_t slices_before(const struct solver_job *job, uint32_t array, uint
 {
 	double before = 0, all = 0, slices = 1;
 
-	for (uint32_t n = 0; n < solver_launches(job); n++) {
+	for (uint32_t n = 0; n < solver_launches(job, array); n++) {
 		all += slices;
 		before += n < i ? slices : 0;
 		slices *= job->growth[array] > 0 ? job->growth[array] : 1;
