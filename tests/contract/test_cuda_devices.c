@@ -104,8 +104,8 @@ static void test_access_of_parts(void **state)
 	assert_int_equal(fakecuda_leaks(stderr), 0);
 }
 
-/* Two GPUs as four devices, in turn: each part has half of its GPU's memory, and a GPU is named once
- * for the parts of it that have access, the other one not at all. */
+/* Two GPUs as four devices, in turn: each part has half of its GPU's memory, and a GPU is named
+ * once for the parts of it that have access, the other one not at all. */
 static void test_parts_of_two_gpus(void **state)
 {
 	const struct fakecuda_config two = {

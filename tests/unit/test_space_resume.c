@@ -136,7 +136,8 @@ static void test_space_resume_not_after_a_new_budget(void **state)
 	test_space_close(&p.t);
 }
 
-/* Plans that a new budget ends before a period of them was followed do not make the next ones hasty. */
+/* Plans that a new budget ends before a period of them was followed do not make the next ones
+ * hasty. */
 static void test_space_resume_budgets_are_no_haste(void **state)
 {
 	const struct planner *planner;
@@ -156,8 +157,8 @@ static void test_space_resume_budgets_are_no_haste(void **state)
 		if (!planner->plan || !get_stats(&p.t).nr_plans)
 			continue;
 		nr_plans++;
-		assert_int_equal(
-			weir_space_set_budget(p.t.space, GPU0, (8 - nr_plans % 2) * BLOCK), 0);
+		assert_int_equal(weir_space_set_budget(p.t.space, GPU0, (8 - nr_plans % 2) * BLOCK),
+				 0);
 		assert_null(planner->plan);
 		assert_int_equal(planner->nr_unproven, 0);
 	}

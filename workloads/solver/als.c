@@ -121,8 +121,8 @@ static double growth_of(double messages)
 	return min_double(max_double(messages, 1 / GROWTH_MAX), GROWTH_MAX);
 }
 
-/* So many launches that the last one's messages take a hundredth of the time of all launches, and no
- * more: a launch ends with the row that has most ratings, which on an H200 takes it half a
+/* So many launches that the last one's messages take a hundredth of the time of all launches, and
+ * no more: a launch ends with the row that has most ratings, which on an H200 takes it half a
  * millisecond. */
 static uint32_t launches_of(double messages)
 {

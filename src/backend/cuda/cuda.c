@@ -37,9 +37,11 @@ static int device_maps(const struct cuda *cuda, int ordinal, bool *maps)
 static void parts_make(struct cuda *cuda)
 {
 	cuda->nr_gpus = cuda->base.desc.nr_devices;
+	cuda->nr_each = 1;
 	if (cuda->nr_parts == 1)
 		return;
 	cuda->nr_gpus = MIN(cuda->nr_gpus, cuda->nr_parts);
+	cuda->nr_each = (cuda->nr_parts + cuda->nr_gpus - 1) / cuda->nr_gpus;
 	for (uint32_t d = cuda->nr_gpus; d < cuda->nr_parts; d++)
 		cuda->device[d].device = cuda->device[d % cuda->nr_gpus].device;
 	cuda->base.desc.nr_devices = cuda->nr_parts;

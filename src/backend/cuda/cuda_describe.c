@@ -120,7 +120,7 @@ static int describe_device(struct cuda *cuda, uint32_t d)
 		tell_taken(cuda, d + 1, free_bytes, bytes);
 	/* What others hold is not there for us. */
 	memory->bytes = free_bytes > 2 * HBM_SPARE ? free_bytes - HBM_SPARE : free_bytes;
-	memory->bytes /= (cuda->base.desc.nr_devices + cuda->nr_gpus - 1) / cuda->nr_gpus;
+	memory->bytes /= cuda->nr_each;
 	(void)snprintf(desc->name, sizeof(desc->name), "gpu%u", d);
 	/* Two transfers a clock; 128 multiply-adds a clock in each multiprocessor. */
 	desc->hbm_bytes_per_s = HBM_SHARE * 2e3 * memory_khz * bits / 8;

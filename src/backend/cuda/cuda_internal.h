@@ -175,8 +175,9 @@ struct cuda {
 	pid_t process;	   /* that opened it */
 	int host_node;	   /* NUMA node of host chunks */
 	bool debug;
-	uint32_t nr_parts; /* devices that the GPUs are taken for; 1: a device is a GPU */
-	uint32_t nr_gpus;  /* that are used: device d is (a part of) GPU d % nr_gpus */
+	uint32_t nr_parts;	 /* devices that the GPUs are taken for; 1: a device is a GPU */
+	uint32_t nr_gpus;	 /* that are used: device d is (a part of) GPU d % nr_gpus */
+	uint32_t nr_each;	 /* devices of a GPU, at most */
 	const char *nvml, *root; /* see struct cuda_config */
 	struct digest_key digest_key;
 	struct cuda_device device[WEIR_DEVICES_MAX];

@@ -13,8 +13,8 @@
 
 /* ------------------------------------------------------------------ running */
 
-/* Whether a kernel that is ready runs before another one: those of urgent streams first, then in the
- * order in which they became ready. */
+/* Whether a kernel that is ready runs before another one: those of urgent streams first, then in
+ * the order in which they became ready. */
 static bool goes_before(const struct sim_op *op, const struct sim_op *other)
 {
 	const bool urgent = op->stream->kind == BACKEND_URGENT;
