@@ -3,138 +3,16 @@
  * Recording of traces, and the lower bound where it is known what it must be. That it never
  * exceeds a possible run is the property test's part, tests/property/test_bound_brute.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "workloads/bound.h"
+#include "tests/unit/test_bound_machine.h"
 #include "workloads/bound_dual.h"
 #include "workloads/bound_soft.h"
 
-#define MB UINT64_C(1000000)
-#define GB (1000 * MB)
 #define NR_SLICES UINT64_C(60)
 
-static const struct weir_kernel kernel = {.name = "kernel"};
-
-static void machine(struct weir_machine_desc *d)
-{
-	*d = (struct weir_machine_desc){
-		.name = "test", .nr_memories = 2, .nr_devices = 1, .nr_links = 1};
-	d->memory[0] = (struct weir_memory_desc){"host", WEIR_MEMORY_HOST, 256 * GB};
-	d->memory[1] = (struct weir_memory_desc){"gpu0", WEIR_MEMORY_HBM, 32 * GB};
-	d->device[0] = (struct weir_device_desc){
-		.name = "gpu0",
-		.memory = 1,
-		.hbm_bytes_per_s = 1500e9,
-		.hbm_random_bytes_per_s = 1500e9,
-		.ops_per_s = 60e12,
-		.launch_ns = 2000,
-		.launch_host_ns = 2500,
-		.malloc_ns = 20000,
-		.malloc_2mib_ns = 2790,
-	};
-	d->link[0] = (struct weir_link_desc){
-		.a = 0,
-		.b = 1,
-		.a_to_b_bytes_per_s = 55e9,
-		.b_to_a_bytes_per_s = 55e9,
-		.duplex_bytes_per_s = 49e9,
-		.latency_ns = 2500,
-		.copy_ns = 90,
-		.inplace_bytes_per_s = 51e9,
-		.inplace_small_per_s = 700e6,
-		.inplace_large_per_s = 39e6,
-		.inplace_reach_bytes = GB,
-		.inplace_request_bytes = 128,
-		.inplace_duplex_bytes_per_s = 50e9,
-		.inplace_both_bytes_per_s = 50e9,
-		.inplace_update_large_per_s = 39e6,
-	};
-	d->vmm = (struct weir_vmm_desc){.granularity_bytes = 2 << 20,
-					.map_ns = 600,
-					.set_access_ns = 19000,
-					.set_access_device_ns = 53667,
-					.unmap_ns = 13000,
-					.create_hbm_ns = 11000,
-					.create_host_ns = 375000};
-}
-
-/* A second GPU, seven times as fast to reach as the host. */
-static void machine_with_near(struct weir_machine_desc *d)
-{
-	const double rate = 385e9;
-
-	machine(d);
-	d->nr_memories = 3;
-	d->nr_devices = 2;
-	d->nr_links = 3;
-	d->memory[2] = (struct weir_memory_desc){"gpu1", WEIR_MEMORY_HBM, 32 * GB};
-	d->device[1] = d->device[0];
-	memcpy(d->device[1].name, "gpu1", sizeof("gpu1"));
-	d->device[1].memory = 2;
-	d->link[1] = d->link[2] = d->link[0];
-	d->link[1].b = 2;
-	d->link[2].a = 1;
-	d->link[2].b = 2;
-	d->link[2].a_to_b_bytes_per_s = d->link[2].b_to_a_bytes_per_s = rate;
-	d->link[2].duplex_bytes_per_s = d->link[2].inplace_bytes_per_s = rate;
-	d->link[2].inplace_reach_bytes = 32 * GB;
-	d->link[2].inplace_small_per_s = 7e9;
-}
-
 static const uint64_t near_10_gb[WEIR_MEMORIES_MAX] = {[2] = 10 * GB};
-
-static struct manager *tracer(void)
-{
-	struct manager *m;
-
-	assert_int_equal(trace_manager_create(NULL, &m), 0);
-	return m;
-}
-
-static void *alloc(struct manager *m, uint64_t bytes)
-{
-	void *addr;
-
-	assert_int_equal(m->ops->alloc(m, bytes, "test", &addr), 0);
-	return addr;
-}
-
-static void launch(struct manager *m, const struct weir_use *uses, uint32_t nr, double ops)
-{
-	const struct weir_launch l = {.kernel = &kernel, .uses = uses, .nr_uses = nr, .ops = ops};
-
-	assert_int_equal(m->ops->launch(m, &l), 0);
-}
-
-static struct weir_use stream(void *addr, uint64_t bytes, enum weir_use_kind kind)
-{
-	return (struct weir_use){
-		.addr = addr,
-		.bytes = bytes,
-		.kind = kind,
-		.read_bytes = kind == WEIR_OVERWRITE ? 0 : bytes,
-		.write_bytes = kind == WEIR_READ ? 0 : bytes,
-	};
-}
-
-static struct trace *stop(struct manager *m)
-{
-	struct trace *trace;
-
-	assert_int_equal(trace_manager_stop(m, &trace), 0);
-	assert_int_equal(trace_check(trace), 0);
-	return trace;
-}
 
 static double bound(const struct trace *trace, const struct weir_machine_desc *d, uint64_t budget,
 		    struct bound_result *r)
@@ -143,12 +21,6 @@ static double bound(const struct trace *trace, const struct weir_machine_desc *d
 	assert_true(r->bound_s >= r->compute_s);
 	assert_true(r->bound_s >= fmax(r->brackets_s, r->prices_s));
 	return r->bound_s;
-}
-
-static void assert_near(double value, double expected, double share)
-{
-	if (!(fabs(value - expected) <= share * fabs(expected)))
-		fail_msg("%.9g is not within %.3g of %.9g", value, share, expected);
 }
 
 /* ------------------------------------------------------------------ recording */
@@ -274,7 +146,7 @@ static void test_trace_forwards_errors(void **state)
 					       .alloc = refuse_alloc,
 					       .launch = refuse_launch,
 					       .write = refuse_write};
-	const struct weir_launch l = {.kernel = &kernel};
+	const struct weir_launch l = {.kernel = &test_kernel};
 	int nr_destroyed = 0;
 	struct refusing inner = {{.ops = &ops}, &nr_destroyed};
 	struct manager *m;
