@@ -157,24 +157,21 @@ static void rates_init(struct bound_rates *r, const struct machine *m, unsigned 
 }
 
 /* The most that a use in place moves a second, over all links from the device's memory to those of
- * a role together; into that memory, or out of it. */
+ * a role together. What a port lets through is in rates_init() alone, which has these bytes too: it
+ * has time for a fast use's while those of a slow one come. */
 static double inplace_rate(const struct machine *m, enum role role, const struct weir_use *use,
-			   uint64_t footprint, bool out)
+			   uint64_t footprint)
 {
-	struct bundle bundle = {0};
-	uint32_t common = 0;
+	double rate = 0;
 
 	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
 		const struct weir_link_desc *link = &m->desc->link[i];
 		uint32_t own, other;
 
-		if (!joins(m, link, ROLE_OWN, role, &own, &other))
-			continue;
-		common = own;
-		bundle_add(&bundle, cost_inplace_bytes_per_s(link, use, footprint));
+		if (joins(m, link, ROLE_OWN, role, &own, &other))
+			rate += cost_inplace_bytes_per_s(link, use, footprint);
 	}
-	/* The port of a device's memory has no links to the host's. */
-	return role == ROLE_NEAR ? bundle_rate(m, &bundle, common, out) : bundle.sum;
+	return rate;
 }
 
 /* The footprint up to which every link to the host serves at its better rate. How much beyond that
@@ -228,9 +225,8 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use, const
 	const struct weir_use as_declared = trace_use_declared(use);
 	double reach = inplace_reach(m, &as_declared);
 	double x = cost_expansion(&as_declared);
-	double within_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, 1, false);
-	double beyond_ns =
-		NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, UINT64_MAX, false);
+	double within_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, 1);
+	double beyond_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, UINT64_MAX);
 	double y0 = min_double(reach / (double)use->bytes, 1);
 
 	c->hbm_ns = cost_hbm_ns(m->device, &as_declared);
@@ -242,7 +238,7 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use, const
 		      &c->slack_ns[2]);
 	for (int out = 0; out < 2 && m->near_bytes > 0; out++)
 		c->near_ns[out] = (out ? c->out_bytes : c->in_bytes) * NS_PER_S /
-				  inplace_rate(m, ROLE_NEAR, &as_declared, 1, out);
+				  inplace_rate(m, ROLE_NEAR, &as_declared, 1);
 }
 
 /* ------------------------------------------------------------------ pieces and events */

@@ -163,6 +163,38 @@ static void test_bound_host_port(void **state)
 	m->ops->destroy(m);
 }
 
+/* Two uses of near memory in one launch, a slow one and a fast one: the port has time for the fast
+ * one's bytes while the slow one's come, and no use takes longer for its sake. */
+static void test_bound_port_of_unlike_uses(void **state)
+{
+	const uint64_t near_bytes[WEIR_MEMORIES_MAX] = {[2] = 20 * GB};
+	const double expected = 10 * (10e9 / 128e9 + 10e9 / 385e9);
+	struct manager *m = tracer();
+	struct weir_use uses[] = {stream(alloc(m, 10 * GB), 10 * GB, WEIR_READ),
+				  stream(alloc(m, 10 * GB), 10 * GB, WEIR_READ)};
+	struct weir_machine_desc d;
+	struct bound_result r;
+	struct trace *t;
+
+	(void)state;
+	uses[0].pattern = WEIR_RANDOM;
+	uses[0].granule = 1024;
+	machine_with_near(&d);
+	d.link[0].inplace_bytes_per_s = 1e9;
+	d.link[2].inplace_small_per_s = 1e9; /* of 128 bytes */
+	add_port(&d, 1, 1, 9e12, 200e9);
+	assert_int_equal(trace_manager_start(m), 0);
+	for (uint32_t i = 0; i < 10; i++)
+		launch(m, uses, 2, 0);
+	t = stop(m);
+	assert_int_equal(bound_compute(t, &d, 0, MB, near_bytes, &r), 0);
+	/* All of both can be there. */
+	assert_true(r.bound_s <= expected);
+	assert_true(r.bound_s > 0.85 * expected);
+	trace_destroy(t);
+	m->ops->destroy(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +202,7 @@ int main(void)
 		cmocka_unit_test(test_rates_both_ways),
 		cmocka_unit_test(test_bound_near_ports),
 		cmocka_unit_test(test_bound_host_port),
+		cmocka_unit_test(test_bound_port_of_unlike_uses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
