@@ -73,14 +73,16 @@ static bool joins(const struct machine *m, const struct weir_link_desc *link, un
 	return (m->role[*up] & upper) && (m->role[*low] & lower);
 }
 
-/* Links that have an end in common, with what they carry one way. */
+/* Links, with what they carry one way, and the memory that is an end of all of them. */
 struct bundle {
 	uint32_t nr;
+	uint32_t memory;     /* WEIR_MEMORIES_MAX: there is none, as with several host memories */
 	double sum, fastest; /* bytes a second: all of them; one */
 };
 
-static void bundle_add(struct bundle *b, double bytes_per_s)
+static void bundle_add(struct bundle *b, uint32_t memory, double bytes_per_s)
 {
+	b->memory = b->nr && b->memory != memory ? WEIR_MEMORIES_MAX : memory;
 	b->nr++;
 	b->sum += bytes_per_s;
 	b->fastest = max_double(b->fastest, bytes_per_s);
@@ -105,16 +107,15 @@ static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, u
 	return rate;
 }
 
-/* The most that the links carry together through the port of the memory at their common end,
- * however many of them are busy. */
-static double bundle_rate(const struct machine *m, const struct bundle *b, uint32_t memory,
-			  bool sends)
+/* The most that the links carry together through the port of their common memory, however many of
+ * them are busy. */
+static double bundle_rate(const struct machine *m, const struct bundle *b, bool sends)
 {
 	double most = 0;
 
 	for (uint32_t links = 1; links <= b->nr; links++)
 		most = max_double(most, min_double(links * b->fastest,
-						   port_rate(m->desc, memory, links, sends)));
+						   port_rate(m->desc, b->memory, links, sends)));
 	return min_double(b->sum, most);
 }
 
@@ -129,27 +130,26 @@ static void rates_init(struct bound_rates *r, const struct machine *m, unsigned 
 {
 	struct bundle in = {0}, out = {0};
 	double of_out = INFINITY, of_in = INFINITY, in_rate, out_rate;
-	uint32_t common = 0;
 
 	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
 		const struct weir_link_desc *link = &m->desc->link[i];
 		double link_in, link_out, duplex_ns = NS_PER_S / link->duplex_bytes_per_s;
-		uint32_t up, low;
+		uint32_t up, low, common;
 
 		if (!joins(m, link, upper, lower, &up, &low))
 			continue;
 		common = lower == ROLE_HOST ? low : up;
 		link_in = cost_copy_bytes_per_s(link, low);
 		link_out = cost_copy_bytes_per_s(link, up);
-		bundle_add(&in, link_in);
-		bundle_add(&out, link_out);
+		bundle_add(&in, common, link_in);
+		bundle_add(&out, common, link_out);
 		of_out = min_double(of_out, link_in * duplex_share(duplex_ns, NS_PER_S / link_in,
 								   NS_PER_S / link_out));
 		of_in = min_double(of_in, link_out * duplex_share(duplex_ns, NS_PER_S / link_out,
 								  NS_PER_S / link_in));
 	}
-	in_rate = bundle_rate(m, &in, common, lower == ROLE_HOST);
-	out_rate = bundle_rate(m, &out, common, lower != ROLE_HOST);
+	in_rate = bundle_rate(m, &in, lower == ROLE_HOST);
+	out_rate = bundle_rate(m, &out, lower != ROLE_HOST);
 	r->in_ns = NS_PER_S / in_rate;
 	r->out_ns = NS_PER_S / out_rate;
 	r->in_of_out_ns = in_rate < in.sum ? 0 : of_out / in.sum;

@@ -61,6 +61,15 @@ static void test_rates_through_ports(void **state)
 	/* A neighbour's port is not looked at. */
 	d.port[0].memory = d.port[1].memory = 2;
 	rates_are(&d, host, host, near, near);
+	/* Of two host memories neither one's port has all of the links. */
+	d.port[0].memory = 0;
+	d.port[1].memory = 5;
+	d.memory[5] = d.memory[0];
+	d.link[7] = d.link[0];
+	d.link[7].a = 5;
+	d.nr_memories++;
+	d.nr_links++;
+	rates_are(&d, host + 55e9, host + 55e9, near, near);
 }
 
 /* Where a port is what limits, nothing is known of both ways at once. */
