@@ -99,10 +99,12 @@ static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, u
 	for (uint32_t i = 0; i < desc->nr_ports; i++) {
 		const struct weir_port_desc *port = &desc->port[i];
 
-		if (port->memory != memory || port->links > links || port->links <= most)
+		if (port->memory != memory || (port->links > links && BOUND_MUTANT != 10) ||
+		    port->links <= most)
 			continue;
 		most = port->links;
-		rate = sends ? port->send_bytes_per_s : port->receive_bytes_per_s;
+		rate = sends != (BOUND_MUTANT == 9) ? port->send_bytes_per_s
+						    : port->receive_bytes_per_s;
 	}
 	return rate;
 }

@@ -23,7 +23,8 @@
  * own link alone. 2: the price of both memories is spread over near memory alone. 3: near memory
  * cannot take over from own memory. 4: what is in near memory is used in place at the host's price.
  * 5: all is on the host alone at first. 6: near memory is not filled from the host. 7: what comes
- * from near memory takes its links twice as long. 8: near memory has half its bytes.
+ * from near memory takes its links twice as long. 8: near memory has half its bytes. 9: what ports
+ * send and receive is exchanged. 10: a port limits fewer links than it is for.
  */
 #ifndef BOUND_MUTANT
 #define BOUND_MUTANT 0

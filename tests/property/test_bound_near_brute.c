@@ -3,7 +3,8 @@
  * The lower bound with a neighbour's memory against brute force, as test_bound_brute.c has it for
  * two memories: every set of memories that may have a valid copy of each block at every launch,
  * every choice of copies before and during each launch, over each link, also through the third
- * memory, all of them overlapping as well as the machine allows.
+ * memory, all of them overlapping as well as the machine allows. Of ports it is let off what
+ * depends on the order in which links are busy.
  *
  * A bound that exceeds the best schedule is wrong. So that one which is far too low is noticed,
  * too, the neighbour's memory must leave the mean close to the best schedule.
@@ -38,8 +39,11 @@ static const struct test_amount cases = {400, 200, 8000};
 /* Memories, and where valid copies of a block are as a set of them. */
 enum { HOST = 1, GPU = 2, NEAR = 4, SETS = 8 };
 
-/* Links as in struct bound_case; what moves on each from end a to end b, and back, in blocks. */
+/* Links as in struct bound_case, and the ends that each has. */
 enum { NR_LINKS = 3 };
+static const unsigned int end[NR_LINKS][2] = {{HOST, GPU}, {HOST, NEAR}, {GPU, NEAR}};
+
+/* What moves on each from end a to end b, and back, in blocks. */
 
 struct load {
 	uint32_t to_b[NR_LINKS], to_a[NR_LINKS];
@@ -62,8 +66,6 @@ struct brute {
 /* Add a copy from one memory to another, both as sets of one. */
 static struct load load_add(struct load l, unsigned int from, unsigned int to)
 {
-	static const unsigned int end[NR_LINKS][2] = {{HOST, GPU}, {HOST, NEAR}, {GPU, NEAR}};
-
 	for (int i = 0; i < NR_LINKS; i++) {
 		l.to_b[i] += from == end[i][0] && to == end[i][1];
 		l.to_a[i] += from == end[i][1] && to == end[i][0];
@@ -126,18 +128,64 @@ static void find_ways(struct ways *w, unsigned int at, unsigned int to, struct l
 	}
 }
 
+/* What a memory of the case's, 0 to 2, sends or receives at most while so many of its links are
+ * busy that way. */
+static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, uint32_t links,
+			bool sends)
+{
+	const struct weir_port_desc *best = NULL;
+
+	for (const struct weir_port_desc *p = desc->port; p < desc->port + desc->nr_ports; p++)
+		if (p->memory == memory && p->links <= links && (!best || best->links < p->links))
+			best = p;
+	if (!best)
+		return INFINITY;
+	return sends ? best->send_bytes_per_s : best->receive_bytes_per_s;
+}
+
+/* What goes through a memory's port one way, bytes[l][0] from a to b: at the rate of those of its
+ * links that carry the most together. */
+static double port_s(const struct bound_case *c, uint32_t memory, bool sends,
+		     double bytes[NR_LINKS][2])
+{
+	const unsigned int at = HOST << memory;
+	double sum = 0, most = 0;
+
+	for (unsigned int busy = 1; busy < 1 << NR_LINKS; busy++) {
+		double together = 0, rate = 0;
+		uint32_t nr = 0;
+
+		for (int i = 0; i < NR_LINKS; i++) {
+			const struct weir_link_desc *link = &c->desc.link[i];
+			const int way = (end[i][0] == at) != sends;
+
+			/* a device's port has no link to the host */
+			if (!(busy >> i & 1) || !((end[i][0] | end[i][1]) & at) ||
+			    (at != HOST && end[i][0] == HOST) || !(bytes[i][way] > 0))
+				continue;
+			nr++;
+			together += bytes[i][way];
+			rate += way ? link->b_to_a_bytes_per_s : link->a_to_b_bytes_per_s;
+		}
+		sum = fmax(sum, together);
+		most = fmax(most, fmin(rate, port_rate(&c->desc, memory, nr, sends)));
+	}
+	return sum > 0 ? sum / most : 0;
+}
+
 /* All links at once. */
 static double links_s(const struct bound_case *c, const struct load *l,
 		      double in_place[NR_LINKS][2])
 {
-	double time = 0;
+	double bytes[NR_LINKS][2], time = 0;
 
 	for (int i = 0; i < NR_LINKS; i++) {
-		double to_b = l->to_b[i] * (double)BOUND_BLOCK + in_place[i][0];
-		double to_a = l->to_a[i] * (double)BOUND_BLOCK + in_place[i][1];
-
-		time = fmax(time, bound_case_link_s(&c->desc.link[i], to_b, to_a));
+		bytes[i][0] = l->to_b[i] * (double)BOUND_BLOCK + in_place[i][0];
+		bytes[i][1] = l->to_a[i] * (double)BOUND_BLOCK + in_place[i][1];
+		time = fmax(time, bound_case_link_s(&c->desc.link[i], bytes[i][0], bytes[i][1]));
 	}
+	for (uint32_t m = 0; c->desc.nr_ports && m < c->desc.nr_memories; m++)
+		time = fmax(time, fmax(port_s(c, m, true, bytes), port_s(c, m, false, bytes)));
 	return time;
 }
 

@@ -249,6 +249,36 @@ static void random_near_link(struct random *r, struct weir_link_desc *link)
 	link->inplace_update_large_per_s *= times;
 }
 
+/* A port of a memory with so many links busy; rate: about what these carry one way. */
+static void random_port(struct random *r, struct weir_machine_desc *d, uint32_t memory,
+			uint32_t links, double rate)
+{
+	d->port[d->nr_ports++] = (struct weir_port_desc){
+		.memory = memory,
+		.links = links,
+		.send_bytes_per_s = random_between(r, 0.3, 1.2) * rate,
+		.receive_bytes_per_s = random_between(r, 0.3, 1.2) * rate,
+	};
+}
+
+/* Of the host and of the device's memory, in two of three cases of each. Some are of more links
+ * than there are: these limit nothing. */
+static void random_ports(struct random *r, struct weir_machine_desc *d)
+{
+	const double host = d->link[0].a_to_b_bytes_per_s, own = d->link[2].a_to_b_bytes_per_s;
+
+	if (random_below(r, 2))
+		random_port(r, d, 0, 1, host);
+	if (random_below(r, 3))
+		random_port(r, d, 0, 2, 2 * host);
+	if (random_below(r, 3))
+		random_port(r, d, 0, 3, host / 4);
+	if (random_below(r, 3))
+		random_port(r, d, 1, 1, own);
+	if (random_below(r, 3))
+		random_port(r, d, 1, 2, own / 4);
+}
+
 void bound_case_random_near(uint64_t seed, uint32_t max_blocks, struct bound_case *c)
 {
 	struct random r = {.state = seed};
@@ -268,4 +298,6 @@ void bound_case_random_near(uint64_t seed, uint32_t max_blocks, struct bound_cas
 	d->link[1].a_to_b_bytes_per_s *= random_between(&r, 1, 1.3);
 	d->link[1].b_to_a_bytes_per_s *= random_between(&r, 1, 1.3);
 	random_near_link(&r, &d->link[2]);
+	if (random_below(&r, 2))
+		random_ports(&r, d);
 }

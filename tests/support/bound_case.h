@@ -42,7 +42,8 @@ struct bound_case {
 void bound_case_random(uint64_t seed, uint32_t max_blocks, struct bound_case *c);
 
 /* The same with another GPU's memory, which is memory 2. Link 0 joins the device to the host, link
- * 1 the other memory to the host, link 2 the device to the other memory. max_blocks > 1. */
+ * 1 the other memory to the host, link 2 the device to the other memory. Half of the machines have
+ * ports, of the host and of the device's memory. max_blocks > 1. */
 void bound_case_random_near(uint64_t seed, uint32_t max_blocks, struct bound_case *c);
 
 /* Whether a use names a block. */
