@@ -32,14 +32,14 @@ struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
 				    enum solver_sharing sharing);
 
 /* The largest of the four, in seconds a pass. */
+double solver_bound_s(const struct solver_bound *bound);
+
 /*
  * Whether a pass is shorter where copies by hand take the elements of lists and not all of a part.
  * A device's kernels take K an iteration, and what it receives W, or L of lists, which take P of
  * the kernels' time to pack and unpack: lists, if max(K + P, L) is less than max(K, W).
  */
 bool solver_lists_pay(const struct weir_machine_desc *desc, const struct solver_params *p);
-
-double solver_bound_s(const struct solver_bound *bound);
 
 /* Of als: the least time of the messages of a side's rows, at the rate of the ports, over that of
  * its launches beside them; of the devices that have the most of each. */
