@@ -35,10 +35,11 @@ struct row {
 
 /* What later runs of the same size are compared with. */
 struct reference {
-	double single_s;     /* a pass under `single`; NaN: it has not run, or failed */
-	bool has_hash;	     /* a run of real bytes got through: */
-	uint64_t hash;	     /* of its field, */
-	const char *manager; /* under this manager */
+	double single_s;	    /* a pass under `single`; NaN: it has not run, or failed */
+	struct solver_bound single; /* what the model has for that pass */
+	bool has_hash;		    /* a run of real bytes got through: */
+	uint64_t hash;		    /* of its field, */
+	const char *manager;	    /* under this manager */
 	uint32_t devices;
 };
 
@@ -148,19 +149,30 @@ static void write_members(FILE *out, const void *of)
 		fputs(",\"hash\":null", out);
 }
 
+/* Of a pass, by the description's model. */
+static struct solver_bound modelled_bound(const struct bench_solver *bench, const struct work *w)
+{
+	return solver_bound_of(&bench->params.pass.base.machine, &w->params, &w->result,
+			       w->ops->in_place ? SOLVER_IN_PLACE : SOLVER_COPIED);
+}
+
 /* Compare a field with that of the first run of its size, and remember what later ones need. */
 static void compare(struct bench_solver *bench, struct work *w)
 {
 	struct reference *ref = &bench->reference;
 	struct passes_result *r = &w->result.passes;
 
-	if (w->ops == &solver_manager_single)
+	if (w->ops == &solver_manager_single) {
 		ref->single_s = result_median(r->pass_s, r->nr_passes);
+		ref->single = modelled_bound(bench, w);
+	}
 	if (bench->params.pass.base.data == WEIR_DATA_PHANTOM || w->ops->limit)
 		return;
 	if (!ref->has_hash) {
-		*ref = (struct reference){ref->single_s, true, w->result.hash, w->ops->name,
-					  w->params.devices};
+		ref->has_hash = true;
+		ref->hash = w->result.hash;
+		ref->manager = w->ops->name;
+		ref->devices = w->params.devices;
 		return;
 	}
 	if (r->passed && w->result.hash != ref->hash) {
@@ -179,13 +191,20 @@ static void count_moved(const struct manager_stats *stats, uint64_t bytes[WEIR_C
 				bytes[cause] += stats->near[link][way][cause];
 }
 
+/* Whether bounds are by kernels as `single` measured them. */
+static bool bound_measured(const struct bench_solver *bench)
+{
+	return bench->params.pass.base.real_gpu && !isnan(bench->reference.single_s);
+}
+
 /* Of a pass. Where nothing is sent, kernels alone are left. */
 static double bound_s(const struct bench_solver *bench, const struct work *w)
 {
-	const struct solver_bound bound =
-		solver_bound_of(&bench->params.pass.base.machine, &w->params, &w->result,
-				w->ops->in_place ? SOLVER_IN_PLACE : SOLVER_COPIED);
+	const struct reference *ref = &bench->reference;
+	struct solver_bound bound = modelled_bound(bench, w);
 
+	if (bound_measured(bench))
+		bound = solver_bound_measured(&bound, &ref->single, ref->single_s);
 	return w->ops->limit ? bound.kernels_s : solver_bound_s(&bound);
 }
 
@@ -199,6 +218,7 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 		compare(bench, w);
 	bench_pass_fill(&bench->pass, run, &w->result.passes, run->err ? NAN : bound_s(bench, w),
 			&out);
+	out.gpu.bound_measured = bound_measured(bench);
 	result->workload = solver_kind_name(w->params.kind);
 	result->nr_devices = w->params.devices;
 	result->in_memory_s = bench->reference.single_s;
@@ -460,6 +480,10 @@ static int print(void *arg, FILE *out)
 	      "published, in place: over links in the whole run, by copies that are waited for,\n"
 	      "by others, and by kernels. check: the field at the end.\n",
 	      out);
+	if (bench->params.pass.base.real_gpu)
+		fputs("The bound's kernels are those of single as measured, in the share that a\n"
+		      "GPU has of them; without single, those of the description's model.\n",
+		      out);
 	return ferror(out) ? -EIO : 0;
 }
 

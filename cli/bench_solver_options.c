@@ -290,6 +290,20 @@ static int read_epochs(const struct bench_reader *r, struct bench_params *p)
 	return r->values[EPOCHS].text ? bench_read_u32(r, EPOCHS, 1, EPOCHS_MAX, &p->epochs) : 0;
 }
 
+/* On a real GPU `single` runs before the others, whose bounds are by its kernels. */
+static void single_first(struct bench_params *p)
+{
+	const char *const single = solver_manager_single.name;
+	unsigned int at = 0;
+
+	while (at < p->nr_managers && strcmp(p->manager[at], single) != 0)
+		at++;
+	if (!p->real_gpu || at == p->nr_managers)
+		return;
+	memmove(&p->manager[1], &p->manager[0], at * sizeof(p->manager[0]));
+	p->manager[0] = single;
+}
+
 static int read_all(struct bench_reader *r, struct bench_solver_params *out)
 {
 	struct bench_params *base = &out->pass.base;
@@ -310,6 +324,8 @@ static int read_all(struct bench_reader *r, struct bench_solver_params *out)
 		err = read_budgets(r, out);
 	if (!err)
 		err = bench_read_u32(r, ITERATIONS, 1, ITERATIONS_MAX, &out->iterations);
+	if (!err)
+		single_first(base);
 	base->json = r->values[JSON].text;
 	base->host_budget_bytes = err ? 0 : base->machine.memory[bench_host_memory(base)].bytes;
 	return err;

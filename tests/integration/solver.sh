@@ -266,6 +266,24 @@ grep -q ' 1 *single *all *out-of-memory' "$dir/out" || fail "it fits" "$dir/out"
 grep -q ' 2 *overlap *all *out-of-memory' "$dir/out" || fail "it fits in two" "$dir/out"
 grep -q ' 4 *overlap *all *[0-9]' "$dir/out" || fail "it does not fit in four" "$dir/out"
 
+# bounds FROM: where the last run's bounds have their kernels from. If they are measured single comes
+# first, and its bound is its time.
+bounds() {
+	python3 - "$dir/json" "$dir/out" "$1" <<'PY' || fail "bounds are not $1" "$dir/json" "$dir/out"
+import json, math, sys
+
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert {r["real_gpu"]["bound"] for r in lines} == {sys.argv[3]}, lines
+singles = [r for r in lines if r["manager"] == "single"]
+assert singles == (lines[:1] if sys.argv[3] == "measured" else []), singles
+for r in singles:
+    assert math.isclose(r["bound_s"], r["epoch_median_s"]), r
+rows = [row.split() for row in open(sys.argv[2])]
+rows = [row for row in rows if row[1:3] == ["1", "single"]]
+assert [row[8] for row in rows] == ["1.000"] * len(singles), rows
+PY
+}
+
 # On the driver without a GPU.
 ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 (
@@ -274,10 +292,19 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 	export WEIR_GRAPH_KERNELS=$BUILD_DIR/tests/fakecuda/libweir-graph-fake.so
 	export FAKECUDA_DEVICES=3 FAKECUDA_HBM_BYTES=$((64 << 20)) FAKECUDA_HOST_BYTES=$((1 << 30))
 	bench jacobi 10 --size 64x128 --check --iterations 3 --devices 1,2,3
+	bounds measured
+	grep -q "kernels are those of single" "$dir/out" || fail "nothing on kernels" "$dir/out"
 	bench diffusion 10 --size 16 --iterations 2 --epochs 3
+	bounds measured
 	als --size 60x20 --check --iterations 2 --devices 1,3
+	bounds measured
 	graphs pagerank --devices 1,3 --kron 10 --check --iterations 2
-	graphs sssp --devices 1,3 --kron 10 --check
+	bounds measured
+	graphs sssp --devices 1,3 --kron 10 --check --manager rdl,overlap,single,weir
+	bounds measured
+	"$weir" bench jacobi --size 64x128 --devices 1,2 --manager overlap,memcpy \
+		--json "$dir/json" >"$dir/out"
+	bounds modelled
 )
 
 # A page of all of them: a row a result with its speed-up, and a chart.

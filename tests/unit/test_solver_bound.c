@@ -152,6 +152,115 @@ static void test_bound_chain(void **state)
 	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_IN_PLACE).chain_s, 10 * 500);
 }
 
+/* ------------------------------------------------------------------ as measured */
+
+static struct solver_bound measured(const struct weir_machine_desc *desc,
+				    const struct solver_params *p, uint32_t devices,
+				    double single_ns)
+{
+	struct solver_params one = *p, some = *p;
+	struct solver_bound single, model;
+
+	one.devices = 1;
+	some.devices = devices;
+	single = solver_bound_of(desc, &one, NULL, SOLVER_COPIED);
+	model = solver_bound_of(desc, &some, NULL, SOLVER_COPIED);
+	return solver_bound_measured(&model, &single, single_ns / 1e9);
+}
+
+/* By the model; and in the middle one of three. */
+static const double one_ns = 10 * 2 * 200 * 4096 / 100.0;
+static const double third_ns = 10 * (2 * 67 + 2) * 4096 / 100.0;
+
+/* Kernels take their share of what single took; nothing else is longer. */
+static void test_bound_measured(void **state)
+{
+	struct solver_bound bound, model;
+	struct weir_machine_desc desc;
+	struct solver_params p = usual;
+
+	(void)state;
+	p.devices = 3;
+	test_machine_gpus(&desc, 3);
+	desc.port[desc.nr_ports++] = (struct weir_port_desc){GPU1, 1, 30e9, 30e9};
+	model = solver_bound_of(&desc, &p, NULL, SOLVER_COPIED);
+	bound = measured(&desc, &p, 1, 1.8 * one_ns);
+	is_ns(bound.kernels_s, 1.8 * one_ns);
+	is_ns(solver_bound_s(&bound), 1.8 * one_ns);
+	bound = measured(&desc, &p, 3, 1.8 * one_ns);
+	is_ns(bound.kernels_s, 1.8 * third_ns);
+	is_ns(bound.ports_s, model.ports_s * 1e9);
+	is_ns(bound.memories_s, model.memories_s * 1e9);
+	is_ns(bound.chain_s, model.chain_s * 1e9);
+	/* A factor of the description's is in both. */
+	desc.nr_kernels = 1;
+	desc.kernel[0] = (struct weir_kernel_rate){"solver_diffusion", 1.5};
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).kernels_s, 1.5 * third_ns);
+	is_ns(measured(&desc, &p, 3, 1.8 * one_ns).kernels_s, 1.8 * third_ns);
+}
+
+/* The model is wrong where single is faster. */
+static void test_bound_measured_faster(void **state)
+{
+	const struct solver_params als = {.kind = SOLVER_ALS,
+					  .shape = {5000, 1000, SOLVER_WIDTH},
+					  .iterations = 10,
+					  .devices = 1};
+	struct solver_bound bound, model;
+	struct weir_machine_desc desc;
+	struct solver_params p = usual;
+
+	(void)state;
+	p.devices = 3;
+	test_machine_gpus(&desc, 3);
+	desc.port[desc.nr_ports++] = (struct weir_port_desc){GPU0, 1, 30e9, 30e9};
+	model = solver_bound_of(&desc, &p, NULL, SOLVER_COPIED);
+	assert_true(model.memories_s > 0);
+	bound = measured(&desc, &p, 1, 0.9 * one_ns);
+	is_ns(solver_bound_s(&bound), 0.9 * one_ns);
+	bound = measured(&desc, &p, 3, 0.9 * one_ns);
+	is_ns(bound.kernels_s, 0.9 * third_ns);
+	is_ns(bound.ports_s, model.ports_s * 1e9);
+	is_ns(bound.memories_s, 0.9 * model.memories_s * 1e9);
+	is_ns(bound.chain_s, 0.9 * model.chain_s * 1e9);
+	/* Of als, too, a chain is no longer than single's pass. */
+	bound = measured(&desc, &als, 1, 1000);
+	is_ns(solver_bound_s(&bound), 1000);
+}
+
+/* The least time of a launch is no share of anything: it stays, unless single was below it. */
+static void test_bound_measured_launches(void **state)
+{
+	struct weir_machine_desc desc;
+	struct solver_params p = usual;
+
+	(void)state;
+	test_machine_gpus(&desc, 3);
+	p.shape.slices = 3;
+	is_ns(measured(&desc, &p, 1, 10 * 900).kernels_s, 10 * 900);
+	/* One slice of three is written, and three are read: four of six. */
+	is_ns(measured(&desc, &p, 3, 10 * 900).kernels_s, 10 * 600);
+	is_ns(measured(&desc, &p, 3, 10 * 600).kernels_s, 10 * 500);
+	is_ns(measured(&desc, &p, 3, 10 * 300).kernels_s, 10 * 300);
+	is_ns(measured(&desc, &p, 1, 10 * 300).kernels_s, 10 * 300);
+}
+
+/* sssp may end after fewer rounds than single did. */
+static void test_bound_measured_rounds(void **state)
+{
+	struct solver_bound single, model;
+	struct weir_machine_desc desc;
+	struct solver_params p = usual;
+
+	(void)state;
+	test_machine_gpus(&desc, 3);
+	p.devices = 1;
+	single = solver_bound_of(&desc, &p, NULL, SOLVER_COPIED);
+	p.iterations = 5;
+	model = solver_bound_of(&desc, &p, NULL, SOLVER_COPIED);
+	is_ns(solver_bound_measured(&model, &single, 1e-3).kernels_s, 0.5e6);
+}
+
 /* ------------------------------------------------------------------ all chains */
 
 static uint32_t owner_of(const struct solver_params *p, uint32_t slice)
@@ -334,9 +443,16 @@ static void test_bound_is_near(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bound_kernels),	  cmocka_unit_test(test_bound_ports),
-		cmocka_unit_test(test_bound_memories),	  cmocka_unit_test(test_bound_chain),
-		cmocka_unit_test(test_bound_chain_brute), cmocka_unit_test(test_bound_holds),
+		cmocka_unit_test(test_bound_kernels),
+		cmocka_unit_test(test_bound_ports),
+		cmocka_unit_test(test_bound_memories),
+		cmocka_unit_test(test_bound_chain),
+		cmocka_unit_test(test_bound_measured),
+		cmocka_unit_test(test_bound_measured_faster),
+		cmocka_unit_test(test_bound_measured_launches),
+		cmocka_unit_test(test_bound_measured_rounds),
+		cmocka_unit_test(test_bound_chain_brute),
+		cmocka_unit_test(test_bound_holds),
 		cmocka_unit_test(test_bound_is_near),
 	};
 

@@ -159,6 +159,16 @@ static double kernels_ns(const struct bounded *b)
 	return most * b->iterations;
 }
 
+/* The busiest device's bytes. */
+static double hbm_ns(const struct bounded *b)
+{
+	double most = 0;
+
+	for (uint32_t d = 0; d < b->p->devices; d++)
+		most = max_double(most, device_hbm_ns(b, d));
+	return most * b->iterations;
+}
+
 /* ------------------------------------------------------------------ ports */
 
 static uint32_t memory_of(const struct bounded *b, uint32_t device)
@@ -497,10 +507,24 @@ struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
 
 	return (struct solver_bound){
 		.kernels_s = kernels_ns(&b) / NS_PER_S,
+		.hbm_s = hbm_ns(&b) / NS_PER_S,
 		.ports_s = ports_ns(&b) / NS_PER_S,
 		.memories_s = memories_ns(&b) / NS_PER_S,
 		.chain_s = (p->kind == SOLVER_ALS || p->graph ? sides_ns : chain_ns)(&b) / NS_PER_S,
 	};
+}
+
+struct solver_bound solver_bound_measured(const struct solver_bound *model,
+					  const struct solver_bound *single, double single_s)
+{
+	const double shorter = min_double(1, single_s / single->kernels_s);
+	struct solver_bound bound = *model;
+
+	bound.kernels_s =
+		max_double(model->hbm_s / single->hbm_s * single_s, model->kernels_s * shorter);
+	bound.memories_s *= shorter;
+	bound.chain_s *= shorter;
+	return bound;
 }
 
 double solver_bound_s(const struct solver_bound *bound)

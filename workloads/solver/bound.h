@@ -12,6 +12,7 @@
 
 struct solver_bound {
 	double kernels_s;  /* the busiest device's kernels, with all their data in its memory */
+	double hbm_s;	   /* the same by their bytes alone, as if launches had no least time */
 	double ports_s;	   /* the busiest link's or port's bytes, at its rate */
 	double memories_s; /* the busiest device's HBM: its kernels' bytes, and messages' */
 	double chain_s;	   /* the longest chain of kernels, each of which reads what the one before
@@ -31,7 +32,17 @@ struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
 				    const struct solver_result *result,
 				    enum solver_sharing sharing);
 
-/* The largest of the four, in seconds a pass. */
+/*
+ * The bound on a real GPU, by its kernels as measured: a pass under `single`, on one device of the
+ * same kind, took single_s; `single` is that pass's bound by the model, and `model` this one's. The
+ * busiest device's kernels take the share of single_s that it has of single's bytes. What a kernel
+ * takes alone was not measured: memories and chains keep the model's times, or where single was
+ * faster than the model, are shorter in the same proportion. single_s > 0.
+ */
+struct solver_bound solver_bound_measured(const struct solver_bound *model,
+					  const struct solver_bound *single, double single_s);
+
+/* The largest of the four times, in seconds a pass. */
 double solver_bound_s(const struct solver_bound *bound);
 
 /*
