@@ -191,8 +191,9 @@ static void count_moved(const struct manager_stats *stats, uint64_t bytes[WEIR_C
 				bytes[cause] += stats->near[link][way][cause];
 }
 
-/* Whether bounds are by kernels as `single` measured them. */
-static bool bound_measured(const struct bench_solver *bench)
+/* Whether a pass under `single` was measured, which is the time in memory, and whose kernels bounds
+ * are by. */
+static bool single_measured(const struct bench_solver *bench)
 {
 	return bench->params.pass.base.real_gpu && !isnan(bench->reference.single_s);
 }
@@ -203,7 +204,7 @@ static double bound_s(const struct bench_solver *bench, const struct work *w)
 	const struct reference *ref = &bench->reference;
 	struct solver_bound bound = modelled_bound(bench, w);
 
-	if (bound_measured(bench))
+	if (single_measured(bench))
 		bound = solver_bound_measured(&bound, &ref->single, ref->single_s);
 	return w->ops->limit ? bound.kernels_s : solver_bound_s(&bound);
 }
@@ -218,7 +219,7 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 		compare(bench, w);
 	bench_pass_fill(&bench->pass, run, &w->result.passes, run->err ? NAN : bound_s(bench, w),
 			&out);
-	out.gpu.bound_measured = bound_measured(bench);
+	out.gpu.in_memory_measured = out.gpu.bound_measured = single_measured(bench);
 	result->workload = solver_kind_name(w->params.kind);
 	result->nr_devices = w->params.devices;
 	result->in_memory_s = bench->reference.single_s;

@@ -266,14 +266,15 @@ grep -q ' 1 *single *all *out-of-memory' "$dir/out" || fail "it fits" "$dir/out"
 grep -q ' 2 *overlap *all *out-of-memory' "$dir/out" || fail "it fits in two" "$dir/out"
 grep -q ' 4 *overlap *all *[0-9]' "$dir/out" || fail "it does not fit in four" "$dir/out"
 
-# bounds FROM: where the last run's bounds have their kernels from. If they are measured single comes
-# first, and its bound is its time.
+# bounds FROM: where the last run's bounds have their kernels from, and so the time in memory. If they
+# are measured single comes first, and its bound is its time.
 bounds() {
 	python3 - "$dir/json" "$dir/out" "$1" <<'PY' || fail "bounds are not $1" "$dir/json" "$dir/out"
 import json, math, sys
 
 lines = [json.loads(line) for line in open(sys.argv[1])]
-assert {r["real_gpu"]["bound"] for r in lines} == {sys.argv[3]}, lines
+for what in "bound", "in_memory":
+    assert {r["real_gpu"][what] for r in lines} == {sys.argv[3]}, (what, lines)
 singles = [r for r in lines if r["manager"] == "single"]
 assert singles == (lines[:1] if sys.argv[3] == "measured" else []), singles
 for r in singles:
