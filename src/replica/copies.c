@@ -125,11 +125,22 @@ static bool drop_one(struct weir_space *space, struct replica *r, uint8_t copy, 
 	return can_drop(space, r, copy, g) && !granule_drop(space, r, copy, g);
 }
 
-bool copies_evict(struct weir_space *space, uint8_t copy)
+static bool evict_one(struct weir_space *space, uint8_t copy)
 {
 	return packets_evict(space, copy) ||
 	       find_granule(space, &replicas_of(space)->memory[memory_place(space, copy)],
 			    drop_one);
+}
+
+bool copies_evict(struct weir_space *space, uint8_t copy)
+{
+	if (evict_one(space, copy))
+		return true;
+	/* Messages may be done that nobody asked for yet, and use what could go. */
+	if (!replicas_of(space)->nr_messages)
+		return false;
+	messages_retire(space, true);
+	return evict_one(space, copy);
 }
 
 void copies_lend_back(struct weir_space *space, struct replica_memory *memory)

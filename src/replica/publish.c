@@ -218,6 +218,7 @@ int weir_unsubscribe(struct weir_space *space, void *addr, uint64_t bytes, uint3
 		err = reserve(named.r, 2);
 	if (!err) {
 		cut(named.r, named.own, named.offset, named.end);
+		messages_retire(space, true); /* those that are done use no copy any more */
 		copies_drop(space, named.r, named.own, named.offset, named.end);
 	}
 	space_placing_end(space);

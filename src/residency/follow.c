@@ -93,7 +93,12 @@ static int plan_anew(struct weir_space *space, struct planner *p, uint32_t haste
 static int plan_recognised(struct weir_space *space, struct planner *p)
 {
 	const uint64_t nr = p->nr_unproven / p->record.period;
+	const uint32_t nr_made = p->nr_plans_made;
 
+	/* Of guesses one is recognised while another is followed, whose plans are of other events,
+	 * and more or fewer of them. */
+	learn_forget(space, p);
+	p->nr_plans_made = nr_made;
 	p->nr_unproven += p->record.period;
 	return plan_anew(space, p,
 			 nr < UNPROVEN_MAX ? 0 : (uint32_t)MIN(nr, 64u) - UNPROVEN_MAX + 1);

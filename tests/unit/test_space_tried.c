@@ -11,6 +11,8 @@
 
 #define BLOCK KIB(16)
 #define NR 4
+/* Brackets of a period, and of what a longer one has beside them. */
+enum { PERIOD = 30, MORE = 8 };
 
 static struct planner *planner(const struct test_space *t)
 {
@@ -210,6 +212,46 @@ static void test_space_tried_forgotten(void **state)
 	}
 }
 
+/* A bracket of guessed uses: a launch of that number, of all of a range. */
+static void do_guess(struct program *p, uint64_t launched, uint32_t r)
+{
+	const struct weir_use use = use_of(p->range[r], 4 * BLOCK, WEIR_WRITE);
+	const struct bracket_asked asked = {
+		.uses = &use, .nr = 1, .nr_likely = 1, .launched = launched};
+
+	assert_int_equal(bracket_begin_guessed(p->t.space, p->t.stream[0], &asked), 0);
+	do_launch(&p->t, 0, p->range[r], 4 * BLOCK, WEIR_WRITE, p->seed[r], p->next);
+	p->seed[r] = p->next++;
+	do_end(&p->t, 0);
+}
+
+/*
+ * Of guesses a longer repetition is recognised while a shorter one is followed: plans of that are
+ * none of the new one's, though its periods took less time.
+ */
+static void test_space_tried_of_another_period(void **state)
+{
+	struct program p;
+
+	(void)state;
+	open_program(&p);
+	p.t.space->guessed = true;
+	for (uint32_t i = 0; i < 12; i++) {
+		for (uint32_t n = 0; n < PERIOD; n++)
+			do_guess(&p, 1 + n, n % NR);
+		for (uint32_t n = 0; n < MORE && i >= 4; n++)
+			do_guess(&p, 1 + PERIOD + n, n % NR);
+		do_sync(&p.t);
+		if (i == 3)
+			assert_non_null(planner(&p.t)->tried);
+	}
+	assert_int_equal(planner(&p.t)->record.period, PERIOD + MORE);
+	assert_true(planner(&p.t)->settled);
+	for (uint32_t r = 0; r < NR; r++)
+		do_read(&p.t, p.range[r], 4 * BLOCK, p.seed[r]);
+	test_space_close(&p.t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +259,7 @@ int main(void)
 		cmocka_unit_test(test_space_tried_takes_one_up),
 		cmocka_unit_test(test_space_tried_of_other_ranges),
 		cmocka_unit_test(test_space_tried_forgotten),
+		cmocka_unit_test(test_space_tried_of_another_period),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
