@@ -115,8 +115,7 @@ static void *at(struct solver_manager *m, uint32_t array, uint32_t device, uint6
 static int step(struct solver_manager *m, const struct solver_step *step)
 {
 	struct weir_solver *w = (struct weir_solver *)m;
-	const bool boundary =
-		step->part == SOLVER_BOUNDARY && !solver_slice_is_aside(step->slice);
+	const bool boundary = step->part == SOLVER_BOUNDARY && !solver_slice_is_aside(step->slice);
 	struct weir_stream *stream = boundary ? w->boundary[step->device] : w->stream[step->device];
 	struct weir_use uses[SOLVER_USES_MAX + SOLVER_OWN_USES_MAX];
 	const struct weir_launch launch = {
