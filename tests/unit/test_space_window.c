@@ -47,10 +47,14 @@ static uint64_t nr_came(struct test_space *t)
 }
 
 /* The second plan is made to look bad: the first is followed again. */
-static void look_bad(struct test_space *t)
+static void look_bad(struct test_space *t, const struct plan **first)
 {
 	struct planner *planner = &t->space->residency->planner[0];
 
+	if (planner->nr_plans_made == 1) {
+		*first = planner->plan;
+		planner->period_ns = 1;
+	}
 	if (planner->tried)
 		planner->period_ns = 1e18;
 }
@@ -60,6 +64,7 @@ static struct seen run_loop(struct test_space *t, enum weir_use_kind kind, bool 
 			    bool syncs)
 {
 	uint8_t *whole = do_alloc(t, WHOLE * BLOCK, 0), *parts = do_alloc(t, PARTS * BLOCK, 0);
+	const struct plan *first = NULL;
 	struct seen seen = {0};
 
 	do_fill(t, 0, whole, WHOLE * BLOCK, 1);
@@ -76,9 +81,11 @@ static struct seen run_loop(struct test_space *t, enum weir_use_kind kind, bool 
 		do_free(t, do_alloc(t, BLOCK, 0), 0);
 		seen.nr_moved = nr_came(t) - seen.nr_moved;
 		if (first_again)
-			look_bad(t);
+			look_bad(t, &first);
 	}
 	do_sync(t);
+	if (first_again)
+		assert_ptr_equal(t->space->residency->planner[0].plan, first);
 	return seen;
 }
 
