@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random programs of loops over slices of several ranges, which are no whole blocks, with the seed
- * of every cell of a block as their shadow. The same iteration is repeated; some of them stop in the
- * middle of a loop, go through other slices, or do something else: budgets of any memory change,
- * also while a bracket of another stream is open, ranges are replaced, used by other streams,
- * discarded, read on the CPU, prefetched, or the space is fixed for a while. Budgets are two blocks
- * and more, of one device or two, or of a neighbour's memory, too. Plans are made to look bad, so
- * that those before are followed again. Brackets' uses are declared, or guessed.
+ * of every cell of a block as their shadow. The same iteration is repeated; some of them stop in
+ * the middle of a loop, go through other slices, or do something else: budgets of any memory
+ * change, also while a bracket of another stream is open, ranges are replaced, used by other
+ * streams, discarded, read on the CPU, prefetched, or the space is fixed for a while. Budgets are
+ * two blocks and more, of one device or two, or of a neighbour's memory, too. Plans are made to
+ * look bad, so that those before are followed again. Uses are declared, or guessed.
  *
  * Takes 4 s of a processor, most of it to make plans.
  *

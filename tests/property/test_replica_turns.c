@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random programs as solvers are: each step, every device writes its part of a vector in slices, on
- * streams that take turns, and reads what others wrote of another vector, or the elements of it that
- * are in its list. Nothing waits on the host, so that a hundred messages are under way. Now and then
- * a vector is freed and another one replicated, or turned back, or read on the CPU; lists and
- * subscriptions come and go, streams are waited for, budgets change, and the space may go while all
- * that is under way. 2 to 16 devices, with room for all copies or less. What is read is what was
- * written last.
+ * streams that take turns, and reads what others wrote of another vector, or the elements of it
+ * that are in its list. Nothing waits on the host, so that a hundred messages are under way. Now
+ * and then a vector is freed and another one replicated, or turned back, or read on the CPU; lists
+ * and subscriptions come and go, streams are waited for, budgets change, and the space may go while
+ * all that is under way. 2 to 16 devices, with room for all copies or less. What is read is what
+ * was written last.
  *
  * Timeout: 300
  * Long: yes
@@ -409,7 +409,8 @@ static void test_replica_turns_sequences(void **state)
 	(void)state;
 	if (!nr)
 		return;
-	printf("%llu messages, %llu published, %llu packets, %llu at most under way, %llu refused\n",
+	printf("%llu messages, %llu published, %llu packets, %llu at most under way, "
+	       "%llu refused\n",
 	       (unsigned long long)nr_messages, (unsigned long long)nr_published,
 	       (unsigned long long)nr_packets, (unsigned long long)nr_most,
 	       (unsigned long long)nr_refused);

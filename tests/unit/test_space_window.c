@@ -59,7 +59,7 @@ static void look_bad(struct test_space *t, const struct plan **first)
 		planner->period_ns = 1e18;
 }
 
-/* The loop, again and again; @return what its last pass saw. syncs: the host waits for each part. */
+/* The loop, again and again; @return what its last pass saw. syncs: the host waits for each. */
 static struct seen run_loop(struct test_space *t, enum weir_use_kind kind, bool first_again,
 			    bool syncs)
 {
