@@ -139,8 +139,13 @@ static int bring(struct weir_space *space, const struct planner *p, const struct
 			struct chunk *chunk;
 			int err;
 
-			if (!block_is_backed(block) || block_is_at(block, p->own) ||
-			    !room_is_idle(space, range, i))
+			if (!block_is_backed(block) || block_is_at(block, p->own))
+				continue;
+			/* The bracket that is being placed takes its own part, and would send
+			 * later ones away for that. */
+			if (range_is_marked(space, range, i))
+				return 0;
+			if (!room_is_idle(space, range, i))
 				continue;
 			chunk = room_planned(space, p->own, 1);
 			if (!chunk)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies that nobody uses any more can go, though nothing was asked of the machine since the last
- * messages were done: by weir_unsubscribe(), and for others who have no room.
+ * messages were done: by weir_unsubscribe(), and for others who have no room. And messages that are
+ * done do not pile up.
  */
 #include "src/replica/replica.h"
 #include "tests/support/space.h"
@@ -92,11 +93,32 @@ static void test_replica_give_others(void **state)
 	close_fixture(&f);
 }
 
+/* Messages that are done are let go of in time, in a program that only goes on. */
+static void test_replica_give_messages(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f);
+	for (uint32_t n = 0; n < 100; n++) {
+		do_begin(&f.t, 0, f.window[0], BYTES, WEIR_OVERWRITE);
+		do_launch_as(&f.t, 0, f.window[0], BYTES, WEIR_OVERWRITE, 0, 2, f.a);
+		do_end(&f.t, 0);
+		assert_int_equal(weir_stream_sync(f.t.stream[0]), 0);
+		assert_true(replicas_of(f.t.space)->nr_messages <= 16);
+	}
+	do_sync(&f.t);
+	assert_int_equal(replicas_of(f.t.space)->nr_messages, 0);
+	assert_int_equal(weir_unsubscribe(f.t.space, f.a, BYTES, 1), 0);
+	close_fixture(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replica_give_unsubscribed),
 		cmocka_unit_test(test_replica_give_others),
+		cmocka_unit_test(test_replica_give_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,16 @@ struct program {
 	uint32_t seed[NR];
 	uint8_t *late[2];
 	uint32_t late_seed[2], next;
+	bool settled; /* the best plan was chosen in an iteration before this one */
 };
+
+/* The plan that was chosen knows ranges that were allocated after it was made. */
+static void expect_tied(struct program *p)
+{
+	for (uint32_t i = 0; i < 2 && p->late[i]; i++)
+		assert_true(range_find(p->t.space, p->late[i])->residency->plan_life >= 0);
+	p->settled = true;
+}
 
 static void do_iteration(struct program *p)
 {
@@ -98,6 +107,8 @@ static void do_iteration(struct program *p)
 		const uint64_t bytes = 2 * BLOCK - 64 * i;
 		uint8_t *temporary = do_alloc(&p->t, bytes, 0);
 
+		if (planner(&p->t)->settled && !p->settled)
+			expect_tied(p);
 		do_fill(&p->t, 0, temporary, bytes, p->next + 1);
 		do_change(&p->t, 0, p->range[r], 4 * BLOCK, p->seed[r], p->next);
 		p->seed[r] = p->next;

@@ -15,6 +15,7 @@ static const struct weir_kernel work = {.name = "work"};
 /* What a pass saw. */
 struct seen {
 	uint32_t nr, nr_away; /* blocks that were used; and of them, that were not resident */
+	uint64_t nr_moved;    /* blocks that came in */
 };
 
 static void open_space(struct test_space *t, enum weir_data data)
@@ -38,44 +39,78 @@ static void do_part(struct test_space *t, void *whole, uint8_t *part, enum weir_
 	do_end(t, 0);
 }
 
-/* The loop, again and again; @return what its last pass saw. */
-static struct seen run_loop(struct test_space *t, enum weir_use_kind kind)
+static uint64_t nr_came(struct test_space *t)
+{
+	const struct weir_space_stats stats = get_stats(t);
+
+	return stats.nr_moves[WEIR_CAUSE_DEMAND] + stats.nr_moves[WEIR_CAUSE_PREFETCH];
+}
+
+/* The second plan is made to look bad: the first is followed again. */
+static void look_bad(struct test_space *t, const struct plan **first)
+{
+	struct planner *planner = &t->space->residency->planner[0];
+
+	if (planner->nr_plans_made == 1) {
+		*first = planner->plan;
+		planner->period_ns = 1;
+	}
+	if (planner->tried)
+		planner->period_ns = 1e18;
+}
+
+/* The loop, again and again; @return what its last pass saw. syncs: the host waits for each. */
+static struct seen run_loop(struct test_space *t, enum weir_use_kind kind, bool first_again,
+			    bool syncs)
 {
 	uint8_t *whole = do_alloc(t, WHOLE * BLOCK, 0), *parts = do_alloc(t, PARTS * BLOCK, 0);
+	const struct plan *first = NULL;
 	struct seen seen = {0};
 
 	do_fill(t, 0, whole, WHOLE * BLOCK, 1);
 	for (uint32_t i = 0; i < PARTS; i++)
 		do_fill(t, 0, parts + i * BLOCK, BLOCK, 2);
 	for (uint32_t pass = 0; pass < WARM_UP; pass++) {
-		seen = (struct seen){0};
-		for (uint32_t i = 0; i < PARTS; i++)
+		seen = (struct seen){.nr_moved = nr_came(t)};
+		for (uint32_t i = 0; i < PARTS; i++) {
 			do_part(t, whole, parts + i * BLOCK, kind, &seen);
+			if (syncs)
+				do_sync(t);
+		}
 		/* So that this, and not a part of it, is what repeats. */
 		do_free(t, do_alloc(t, BLOCK, 0), 0);
+		seen.nr_moved = nr_came(t) - seen.nr_moved;
+		if (first_again)
+			look_bad(t, &first);
 	}
 	do_sync(t);
+	if (first_again)
+		assert_ptr_equal(t->space->residency->planner[0].plan, first);
 	return seen;
 }
 
 static void test_window_parts_are_there(void **state)
 {
 	(void)state;
-	for (int written = 0; written < 2; written++) {
+	for (int n = 0; n < 8; n++) {
+		const bool written = n & 1, first_again = n & 2, syncs = n & 4;
 		struct weir_space_stats stats;
 		struct test_space t;
 		struct seen seen;
 
 		open_space(&t, WEIR_DATA_PHANTOM);
-		seen = run_loop(&t, written ? WEIR_WRITE : WEIR_READ);
+		seen = run_loop(&t, written ? WEIR_WRITE : WEIR_READ, first_again, syncs);
 		stats = get_stats(&t);
 		assert_true(stats.nr_plans >= 1);
+		assert_true(!first_again || t.space->residency->planner[0].settled);
 		assert_int_equal(t.space->residency->planner[0].nr_streaming, 1);
 		assert_int_equal(seen.nr, PARTS);
 		assert_true(seen.nr_away <= 2);
-		/* What was not written makes room without a copy: the next part comes ahead of its
-		 * use. */
-		assert_true(written || stats.nr_moves[WEIR_CAUSE_PREFETCH] >= 2 * PARTS);
+		/* No part comes twice. */
+		assert_true(seen.nr_moved <= PARTS + 2);
+		/* What was not written makes room without a copy: where the program is not far
+		 * ahead, the next part comes before its use. */
+		assert_true(written || !syncs || stats.nr_moves[WEIR_CAUSE_PREFETCH] >= 2 * PARTS);
 		do_check(&t);
 		test_space_close(&t);
 	}
