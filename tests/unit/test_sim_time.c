@@ -94,6 +94,62 @@ static void test_kernels_take_turns(void **state)
 	f->b->ops->stream_destroy(f->b, second);
 }
 
+/* Of kernels that wait for one fence the one that was queued first runs first, whichever stream is
+ * looked at first. */
+static void test_kernels_run_as_queued(void **state)
+{
+	struct fixture *f = *state;
+	const struct backend_ops *ops = f->b->ops;
+	struct weir_use use = use_of(f->hbm, MIB(1), WEIR_READ);
+	stream_id_t one, other;
+	uint64_t end;
+	fence_t a, b, c;
+
+	assert_int_equal(ops->stream_create(f->b, 0, BACKEND_COMPUTE, &one), 0);
+	assert_int_equal(ops->stream_create(f->b, 0, BACKEND_COMPUTE, &other), 0);
+	launch(f, &use, 1, 0);
+	a = record(f, f->compute);
+	assert_int_equal(ops->stream_wait(f->b, other, a), 0);
+	assert_int_equal(ops->stream_wait(f->b, one, a), 0);
+	assert_int_equal(launch_touch(f->b, one, (struct touch){0}, &use, 1), 0);
+	b = record(f, one);
+	assert_int_equal(launch_touch(f->b, other, (struct touch){0}, &use, 1), 0);
+	c = record(f, other);
+	end = since(f, a);
+	assert_int_equal(since(f, b), end + 10486);
+	assert_int_equal(since(f, c), end + 2 * 10486);
+	ops->stream_destroy(f->b, one);
+	ops->stream_destroy(f->b, other);
+}
+
+/* What an urgent stream has to run as a kernel ends goes before one that has waited for longer; what
+ * runs is not interrupted. */
+static void test_urgent_kernels_go_first(void **state)
+{
+	struct fixture *f = *state;
+	const struct backend_ops *ops = f->b->ops;
+	struct weir_use use = use_of(f->hbm, MIB(1), WEIR_READ);
+	stream_id_t other, urgent;
+	uint64_t end;
+	fence_t a, b, c;
+
+	assert_int_equal(ops->stream_create(f->b, 0, BACKEND_COMPUTE, &other), 0);
+	assert_int_equal(ops->stream_create(f->b, 0, BACKEND_URGENT, &urgent), 0);
+	launch(f, &use, 1, 0);
+	a = record(f, f->compute);
+	assert_int_equal(launch_touch(f->b, other, (struct touch){0}, &use, 1), 0);
+	b = record(f, other);
+	assert_int_equal(ops->stream_wait(f->b, urgent, a), 0);
+	assert_int_equal(launch_touch(f->b, urgent, (struct touch){0}, &use, 1), 0);
+	c = record(f, urgent);
+	end = since(f, a);
+	assert_int_equal(end, 300 + 10486);
+	assert_int_equal(since(f, c), end + 10486);
+	assert_int_equal(since(f, b), end + 2 * 10486);
+	ops->stream_destroy(f->b, other);
+	ops->stream_destroy(f->b, urgent);
+}
+
 /* ------------------------------------------------------------------ use in place */
 
 static void test_kernel_in_place(void **state)
@@ -488,6 +544,8 @@ int main(void)
 		CASE(test_kernel_has_a_factor),
 		CASE(test_kernel_random_moves_sectors),
 		CASE(test_kernels_take_turns),
+		CASE(test_kernels_run_as_queued),
+		CASE(test_urgent_kernels_go_first),
 		CASE(test_kernel_in_place),
 		CASE(test_kernel_in_place_random),
 		CASE(test_kernel_partly_in_place),
