@@ -148,7 +148,7 @@ static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, u
 static double port_s(const struct bound_case *c, uint32_t memory, bool sends,
 		     double bytes[NR_LINKS][2])
 {
-	const unsigned int at = HOST << memory;
+	const unsigned int at = (unsigned int)HOST << memory;
 	double sum = 0, most = 0;
 
 	for (unsigned int busy = 1; busy < 1 << NR_LINKS; busy++) {
