@@ -122,8 +122,8 @@ static void test_kernels_run_as_queued(void **state)
 	ops->stream_destroy(f->b, other);
 }
 
-/* What an urgent stream has to run as a kernel ends goes before one that has waited for longer; what
- * runs is not interrupted. */
+/* What an urgent stream has to run as a kernel ends goes before one that has waited for longer;
+ * what runs is not interrupted. */
 static void test_urgent_kernels_go_first(void **state)
 {
 	struct fixture *f = *state;
