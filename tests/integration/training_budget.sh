@@ -6,7 +6,7 @@
 # line and a status for each thing that can be wrong. Needs BUILD_DIR, SOURCE_DIR and python3. Prints
 # a line a test.
 #
-# Labels: sanitized-only
+# Labels: slow
 # Timeout: 300
 set -euo pipefail
 
