@@ -4,8 +4,8 @@
  * links of several GPUs at once, on a simulated machine or on GPUs (--machine cuda). The engines of
  * a GPU copy pieces between the host and buffers in its own memory, and between these and the first
  * GPU's memory. Beside that, in the same run: the first GPU's own link alone; copies that are only
- * queued on streams of other GPUs, without staging, which take no other link; and what kernels lose
- * that stream the memory of the relays' GPUs.
+ * queued on streams of other GPUs, without staging (whether these take another link depends on the
+ * machine: docs/results.md); and what kernels lose that stream the memory of the relays' GPUs.
  *
  * Pieces are dealt while they are copied (bench/relay/deal.c says why). Rates are of what had
  * arrived when the first way was done, from before the first copy was queued, by the host's clock.
@@ -18,6 +18,7 @@
 
 #include "bench/relay/relay.h"
 #include "cli/options.h"
+#include "cli/result.h"
 #include "src/base/util.h"
 
 #define KERNEL_PIECES 32u /* that a kernel reads: 512 MiB, ten times an H200's L2 cache */
@@ -36,20 +37,6 @@ static struct {
 static const char *const way_name[WAY_NR] = {"in", "out"};
 
 /* ------------------------------------------------------------------ printing */
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The middle one; sorts them. */
-static double median(double *values, uint32_t nr)
-{
-	qsort(values, nr, sizeof(*values), compare);
-	return values[nr / 2];
-}
 
 static void print_begin(const char *test, const struct relay_run *run)
 {
@@ -83,7 +70,7 @@ static void print_shares(enum way way)
 	printf("]");
 }
 
-/* What the samples say; sorts their rates. */
+/* What the samples say. */
 static void print_samples(const struct relay_run *run)
 {
 	const uint32_t nr = asked.nr_samples;
@@ -95,9 +82,10 @@ static void print_samples(const struct relay_run *run)
 		if (!run->way[way])
 			continue;
 		print_shares((enum way)way);
-		printf(",\"%s_gb_per_s\":%.2f", way_name[way], median(sample.gb_per_s[way], nr));
+		printf(",\"%s_gb_per_s\":%.2f", way_name[way],
+		       result_median(sample.gb_per_s[way], nr));
 	}
-	printf(",\"gb_per_s\":%.2f,\"samples_ns\":[", median(sample.all_gb_per_s, nr));
+	printf(",\"gb_per_s\":%.2f,\"samples_ns\":[", result_median(sample.all_gb_per_s, nr));
 	for (uint32_t i = 0; i < nr; i++)
 		printf("%s%llu", i ? "," : "", (unsigned long long)sample.ns[i]);
 	printf("]");

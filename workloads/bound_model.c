@@ -238,9 +238,12 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use, const
 		      &c->slack_ns[0]);
 	inplace_lines(c->out_bytes * within_ns, c->out_bytes * beyond_ns, y0, &c->ns[2],
 		      &c->slack_ns[2]);
-	for (int out = 0; out < 2 && m->near_bytes > 0; out++)
-		c->near_ns[out] = (out ? c->out_bytes : c->in_bytes) * NS_PER_S /
-				  inplace_rate(m, ROLE_NEAR, &as_declared, 1);
+	if (m->near_bytes > 0) {
+		double rate = inplace_rate(m, ROLE_NEAR, &as_declared, 1);
+
+		c->near_ns[0] = c->in_bytes / rate * NS_PER_S;
+		c->near_ns[1] = c->out_bytes / rate * NS_PER_S;
+	}
 }
 
 /* ------------------------------------------------------------------ pieces and events */

@@ -30,6 +30,19 @@ readonly libraries=$pack/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}${blas:+:$blas}
 	nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used --format=csv,noheader
 } >>"$out/run.log" 2>&1
 
+# For awk: what a member of the line's JSON object is, and the same of a text.
+# shellcheck disable=SC2016,SC2034 # it is awk's, in the scripts
+readonly json_fields='
+	function field(name) {
+		if (!match($0, "\"" name "\":[^,}]*"))
+			return ""
+		return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3)
+	}
+	function text(name) {
+		return substr(field(name), 2, length(field(name)) - 2)
+	}
+'
+
 # ---------------------------------------------------------------- running
 
 nr_done=0 nr_failed=0

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 
 #include "bench/relay/relay.h"
+#include "bench/shared/samples.h"
 #include "machine/machine_file.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/sim/sim.h"
 #include "src/base/util.h"
+#include "src/cost/cost.h"
 
 /* How long a simulated machine runs before the host looks again. */
 #define LOOK_NS 5000u
@@ -62,16 +64,9 @@ void relay_look_again(struct relay *r)
 		(void)sched_yield();
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 struct quantiles relay_quantiles(uint64_t *values, uint32_t nr)
 {
-	qsort(values, nr, sizeof(*values), compare);
+	samples_sort(values, nr);
 	return (struct quantiles){values[0], values[nr / 2], values[nr - 1 - nr / 100]};
 }
 
@@ -230,8 +225,7 @@ int relay_open(struct relay *r, const struct relay_options *asked)
 		return err;
 	desc = &r->b->desc;
 	r->target = desc->device[0].memory;
-	while (desc->memory[r->host].kind != WEIR_MEMORY_HOST)
-		r->host++;
+	r->host = cost_host_memory(desc);
 	if (RELAY_PIECE_SPREAD * asked->piece_bytes % desc->vmm.granularity_bytes)
 		err = relay_error(-EINVAL,
 				  "--piece: %u of them are no multiple of %llu bytes, which memory "

@@ -411,8 +411,9 @@ void lane_add(struct lane *lane, const struct message *m);
 int lane_fence(struct weir_space *space, struct lane *lane);
 void lanes_fini(struct replicas *rs);
 
-/* Take note of messages that are done; of those that wait for a bracket which is not known to be
- * done the backend is asked only if all are wanted. */
+/* Take note of messages that are done. Unless all are wanted the backend is asked only now and
+ * then, and not of those that wait for a bracket which is not known to be done: who gives away what
+ * a message may use wants all. */
 void messages_retire(struct weir_space *space, bool all);
 /* A part of a pass: until no message is under way. */
 int messages_settle(struct weir_space *space, struct settle *settle);
