@@ -271,7 +271,7 @@ static void test_replica_orders_are_kept(void **state)
 	struct op ops[LENGTH_MAX];
 
 	(void)state;
-	one_in_full = test_amount(NULL, full);
+	one_in_full = test_amount("WEIR_ONE_IN_FULL", full);
 	one_in = test_amount("WEIR_ONE_IN", some);
 	test_machine_open_gpus(&t, WEIR_DATA_REAL, DEVICES, devices);
 	config.block_bytes = 2 * t.desc.vmm.granularity_bytes;
