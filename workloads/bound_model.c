@@ -246,6 +246,78 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use, const
 	}
 }
 
+/* ------------------------------------------------------------------ use in place, both ways */
+
+/* What a byte that a kernel writes in place takes of the time of its reads there, and the reverse,
+ * in ns. */
+struct cross {
+	double in_of_out_ns, out_of_in_ns;
+};
+
+/* The slowest and the fastest of a step's uses one way, in place over a link; 0: there is none. */
+struct use_rates {
+	double least, most;
+};
+
+static struct use_rates use_rates(const struct trace *trace, const struct trace_step *step,
+				  const struct weir_link_desc *link, bool out)
+{
+	struct use_rates r = {0, 0};
+
+	for (uint32_t i = 0; i < step->nr_uses; i++) {
+		const struct weir_use use = trace_use_declared(&trace->uses[step->first_use + i]);
+		const double rate = cost_inplace_bytes_per_s(link, &use, 1);
+
+		if (!(out ? use.write_bytes : use.read_bytes))
+			continue;
+		r.least = r.most > 0 ? min_double(r.least, rate) : rate;
+		r.most = max_double(r.most, rate);
+	}
+	return r;
+}
+
+/*
+ * Of all links to memories of a role together. On each link l, with in_l the rate of the slowest of
+ * the reads, none misses translation, and both_l what each way carries at most while a kernel uses
+ * both: time >= i_l / in_l + o_l * c_l for c_l <= 1 / both_l - 1 / in_l, if that does not exceed
+ * 1 / out_l of the fastest write. The sum over the links is as in rates_init().
+ */
+static struct cross cross_of(const struct machine *m, const struct trace *trace,
+			     const struct trace_step *step, enum role role)
+{
+	double sum[2] = {0, 0}, least[2] = {INFINITY, INFINITY};
+
+	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
+		const struct weir_link_desc *link = &m->desc->link[i];
+		const double both_ns =
+			NS_PER_S / link->inplace_both_bytes_per_s * (BOUND_MUTANT == 11 ? 1.05 : 1);
+		struct use_rates r[2];
+		uint32_t own, other;
+
+		if (!joins(m, link, ROLE_OWN, role, &own, &other))
+			continue;
+		for (int out = 0; out < 2; out++)
+			r[out] = use_rates(trace, step, link, out);
+		if (!(r[0].most > 0) || !(r[1].most > 0))
+			return (struct cross){0, 0};
+		for (int out = 0; out < 2; out++) {
+			const double share = duplex_share(both_ns, NS_PER_S / r[out].least,
+							  NS_PER_S / r[!out].most);
+
+			least[out] = min_double(least[out], share * r[out].least);
+			sum[out] += r[out].least;
+		}
+	}
+	return (struct cross){sum[0] > 0 ? least[0] / sum[0] : 0,
+			      sum[1] > 0 ? least[1] / sum[1] : 0};
+}
+
+static void cross_add(double *in_ns, double *out_ns, const struct use_cost *c, struct cross cross)
+{
+	*in_ns += c->out_bytes * cross.in_of_out_ns;
+	*out_ns += c->in_bytes * cross.out_of_in_ns;
+}
+
 /* ------------------------------------------------------------------ pieces and events */
 
 struct build {
@@ -468,6 +540,8 @@ static void step_build(struct build *b, uint32_t step)
 {
 	const struct trace_step *from = &b->trace->steps[step];
 	const struct machine *m = &b->machine;
+	const struct cross at_host = cross_of(m, b->trace, from, ROLE_HOST);
+	const struct cross at_near = cross_of(m, b->trace, from, ROLE_NEAR);
 	struct bound_step *s = &b->model->steps[step];
 	double hbm_ns = 0;
 
@@ -476,6 +550,8 @@ static void step_build(struct build *b, uint32_t step)
 		struct use_cost *c = &b->cost[i];
 
 		use_cost_init(c, &b->trace->uses[i], m);
+		cross_add(&c->ns[0], &c->ns[2], c, at_host);
+		cross_add(&c->near_ns[0], &c->near_ns[1], c, at_near);
 		b->use_step[i] = step;
 		hbm_ns += c->hbm_ns;
 		s->place_ns += place_ns(m, c);

@@ -67,7 +67,7 @@ static double launch_time(const struct brute *b, const struct choice *x)
 	const struct weir_device_desc *dev = &c->desc.device[0];
 	const struct weir_link_desc *link = &c->desc.link[0];
 	const struct trace_step *step = &c->steps[x->step];
-	double hbm = 0, in = 0, out = 0, in_time = 0, out_time = 0, time;
+	double hbm = 0, bytes[2] = {0, 0}, seconds[2] = {0, 0}, time;
 
 	for (uint32_t u = step->first_use; u < step->first_use + step->nr_uses; u++) {
 		const struct trace_use *use = &c->uses[u];
@@ -80,14 +80,14 @@ static double launch_time(const struct brute *b, const struct choice *x)
 		hbm_rate = use->pattern == WEIR_STREAM ? dev->hbm_bytes_per_s
 						       : dev->hbm_random_bytes_per_s;
 		hbm += swell * (double)(use->read_bytes + use->write_bytes) / hbm_rate;
-		in += away * swell * (double)use->read_bytes;
-		out += away * swell * (double)use->write_bytes;
-		in_time += away * swell * (double)use->read_bytes / rate;
-		out_time += away * swell * (double)use->write_bytes / rate;
+		bytes[0] += away * swell * (double)use->read_bytes;
+		bytes[1] += away * swell * (double)use->write_bytes;
+		seconds[0] += away * swell * (double)use->read_bytes / rate;
+		seconds[1] += away * swell * (double)use->write_bytes / rate;
 	}
 	time = fmax(fmax(hbm, step->ops / dev->ops_per_s), (double)dev->launch_ns * 1e-9);
-	time = fmax(time, fmax(in_time, out_time));
-	return fmax(time, bound_case_link_s(link, in + x->in, out + x->out));
+	time = fmax(time, bound_case_place_s(link, bytes, seconds));
+	return fmax(time, bound_case_link_s(link, bytes[0] + x->in, bytes[1] + x->out));
 }
 
 static uint32_t state_of(const enum place *place, uint32_t nr)

@@ -299,7 +299,7 @@ static double launch_s(const struct brute *b, const struct choice *x)
 	}
 	time = fmax(fmax(hbm, step->ops / dev->ops_per_s), (double)dev->launch_ns * 1e-9);
 	for (int i = 0; i < NR_LINKS; i++)
-		time = fmax(time, fmax(p.seconds[i][0], p.seconds[i][1]));
+		time = fmax(time, bound_case_place_s(&c->desc.link[i], p.bytes[i], p.seconds[i]));
 	return fmax(time, links_s(c, &x->load, p.bytes));
 }
 

@@ -90,6 +90,22 @@ double bound_case_link_s(const struct weir_link_desc *link, double in, double ou
 	return fmin(both / link->duplex_bytes_per_s + rest, in_alone + out_alone);
 }
 
+double bound_case_place_s(const struct weir_link_desc *link, const double bytes[2],
+			  const double seconds[2])
+{
+	double rate[2], left[2], together = INFINITY;
+
+	if (!(bytes[0] > 0) || !(bytes[1] > 0))
+		return fmax(seconds[0], seconds[1]);
+	for (int way = 0; way < 2; way++) {
+		rate[way] = fmin(bytes[way] / seconds[way], link->inplace_both_bytes_per_s);
+		together = fmin(together, bytes[way] / rate[way]);
+	}
+	for (int way = 0; way < 2; way++)
+		left[way] = seconds[way] * (1 - together * rate[way] / bytes[way]);
+	return together + fmax(left[0], left[1]);
+}
+
 double bound_case_place_rate(const struct weir_link_desc *link, const struct trace_use *use,
 			     double away_bytes, double *swell)
 {
@@ -119,6 +135,7 @@ static void random_machine(struct random *r, bool reach, struct weir_machine_des
 {
 	struct weir_device_desc *dev = &d->device[0];
 	struct weir_link_desc *link = &d->link[0];
+	struct random side = *r; /* so that what was drawn before this was there stays the same */
 	double alone;
 
 	*d = (struct weir_machine_desc){
@@ -138,8 +155,8 @@ static void random_machine(struct random *r, bool reach, struct weir_machine_des
 	alone = fmin(alone, link->b_to_a_bytes_per_s);
 	link->duplex_bytes_per_s = random_between(r, 0.6, 1) * alone;
 	link->inplace_bytes_per_s = random_between(r, 0.5, 1) * alone;
-	link->inplace_duplex_bytes_per_s = link->inplace_both_bytes_per_s =
-		link->duplex_bytes_per_s;
+	link->inplace_duplex_bytes_per_s = link->duplex_bytes_per_s;
+	link->inplace_both_bytes_per_s = random_between(&side, 0.4, 1) * link->duplex_bytes_per_s;
 	link->inplace_small_per_s = random_between(r, 100e6, 800e6);
 	link->inplace_large_per_s =
 		random_between(r, reach ? 0.02 : 0.1, reach ? 0.4 : 1) * link->inplace_small_per_s;

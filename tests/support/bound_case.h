@@ -53,6 +53,11 @@ bool bound_case_covers(const struct bound_case *c, const struct trace_use *use, 
  * after the other. */
 double bound_case_link_s(const struct weir_link_desc *link, double in, double out);
 
+/* Time of a kernel's bytes in place, [0] one way over a link and [1] the other, which take so many
+ * seconds alone: both at once, neither above the link's rate for that, and then the rest. */
+double bound_case_place_s(const struct weir_link_desc *link, const double bytes[2],
+			  const double seconds[2]);
+
 /* Rate of a use in place, and by how much whole sectors swell its bytes. */
 double bound_case_place_rate(const struct weir_link_desc *link, const struct trace_use *use,
 			     double away_bytes, double *swell);
