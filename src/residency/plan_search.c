@@ -20,6 +20,8 @@
 /* What parts that come and go have to gain in all: they cross the link in each loop, which others
  * may need. */
 #define GAIN_STREAM 0.03
+/* What has to be gained by having some on the host for which there is room near. */
+#define GAIN_FAR 0.02
 /* What a repeated descent has to gain for another one. */
 #define GAIN_AGAIN 1e-3
 /* What a plan may cost without haste, in lives looked at; its first descent half of it. */
@@ -32,7 +34,8 @@ struct search {
 	double *level; /* by stage_life */
 	bool *streams; /* by stage_life: the level is for parts that come and go, and is set */
 	bool may_stream;
-	double *far; /* by tracked life */
+	bool may_far; /* some may be far though all has room near */
+	double *far;  /* by tracked life */
 	double best_ns;
 	double step;
 	uint64_t work;	   /* lives looked at, but for the model's */
@@ -270,7 +273,7 @@ static bool pass_far(struct search *s)
 	uint32_t nr = s->stages->nr_tracked;
 	bool better = false;
 
-	if (s->input->nr_below == 1 || is_all_near(s))
+	if (s->input->nr_below == 1 || (!s->may_far && is_all_near(s)))
 		return false;
 	for (uint32_t t = 0; t < nr && !is_done(s); t++) {
 		if (is_set(s, t))
@@ -458,6 +461,30 @@ static void search(struct search *s, double *saved, struct ranked *rank, struct 
 	} while (s->best_ns < first->ns * (1 - GAIN_AGAIN));
 }
 
+/* Search once more, from the best and from a beginning, with both kinds of levels at once: where
+ * neighbours' link holds kernels up, some may be far though all has room near, and the host's link
+ * carries that. For as much work again; the plan counts if it gains enough. */
+static void search_far(struct search *s, double *saved, struct ranked *rank,
+		       const struct found *start, struct found *first, struct found *far)
+{
+	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
+
+	if (s->input->nr_below == 1 || !is_all_near(s))
+		return;
+	s->may_far = true;
+	found_keep(s, first);
+	descend(s, 0, saved, work_max + work_max / 2);
+	found_keep(s, far);
+	found_restore(s, start);
+	start_static(s, rank);
+	descend(s, 0, saved, 2 * work_max);
+	if (s->best_ns > far->ns)
+		found_restore(s, far);
+	if (s->best_ns > first->ns * (1 - GAIN_FAR))
+		found_restore(s, first);
+	s->may_far = false;
+}
+
 static bool can_stream(const struct search *s)
 {
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
@@ -495,18 +522,21 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 			   .work = *work};
 	double *saved = malloc((stages->nr_lives + 1u) * sizeof(*saved));
 	struct ranked *rank = calloc(stages->nr_tracked + 1u, sizeof(*rank));
-	struct found start = {0}, first = {0};
+	struct found start = {0}, first = {0}, far = {0};
 
 	start_levels(&s);
-	if (!saved || !rank || found_init(&s, &start) || found_init(&s, &first))
+	if (!saved || !rank || found_init(&s, &start) || found_init(&s, &first) ||
+	    found_init(&s, &far))
 		s.best_ns = model_run(model, level); /* a worse plan */
 	else {
 		search(&s, saved, rank, &start, &first);
+		search_far(&s, saved, rank, &start, &first, &far);
 		search_streams(&s, saved, &start, &first);
 	}
 	*work = all_work(&s);
 	found_fini(&start);
 	found_fini(&first);
+	found_fini(&far);
 	free(saved);
 	free(rank);
 	return s.best_ns;

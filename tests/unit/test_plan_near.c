@@ -40,7 +40,8 @@ static uint32_t far_of(const struct plan *plan, uint32_t life)
 	return plan->far[plan->tracked[life]];
 }
 
-/* With room for all near, the host's rates are of no account. */
+/* With room for all near and a host that is slow nothing is far. The search may find more than with
+ * one place below, as it begins once more. */
 static void test_near_room_for_all(void **state)
 {
 	struct test_random random = {.state = 11};
@@ -69,8 +70,7 @@ static void test_near_room_for_all(void **state)
 		plan = make(&near);
 		plain = make(&one);
 		check_plan(&near, plan);
-		assert_true(fabs(plan->modelled_ns - plain->modelled_ns) <=
-			    1e-6 * plain->modelled_ns);
+		assert_true(plan->modelled_ns <= (1 + 1e-6) * plain->modelled_ns);
 		for (uint32_t t = 0; t < plan->nr_tracked; t++)
 			assert_int_equal(plan->far[t], 0);
 		plan_destroy(plan);
@@ -230,7 +230,8 @@ static void test_near_links_carry_together(void **state)
 	}
 }
 
-/* Two lives that take turns in four blocks, near when not resident, or on the host. All is modelled
+/* Two lives that take turns in four blocks, near when not resident (the host is too slow), or on the
+ * host. All is modelled
  * time of stalls, but 2 ns. */
 static double turns_ns(double map_busy_ns, double unmap_busy_ns, bool near)
 {
@@ -239,8 +240,10 @@ static double turns_ns(double map_busy_ns, double unmap_busy_ns, bool near)
 	double ns;
 
 	period_init(&p, 4);
-	if (near)
+	if (near) {
 		near_init(&p, 4, 40);
+		p.input.below[1].in_ns = p.input.below[1].out_ns = 1e6;
+	}
 	p.input.map_busy_ns = map_busy_ns;
 	p.input.unmap_busy_ns = unmap_busy_ns;
 	for (uint64_t i = 0; i < 2; i++) {
@@ -248,8 +251,10 @@ static double turns_ns(double map_busy_ns, double unmap_busy_ns, bool near)
 
 		add_step(&p, 1, i);
 		add_use(&p, life, WEIR_READ, 1000);
-		if (near)
+		if (near) {
 			use_near(&p);
+			p.use[p.input.nr_uses - 1].at[1].in_ns = 1e6;
+		}
 	}
 	plan = make(&p);
 	check_plan(&p, plan);
