@@ -230,6 +230,37 @@ static void test_near_links_carry_together(void **state)
 	}
 }
 
+/* Only what is computed with what is resident can fail to overlap: with three quarters of the own
+ * memory's time in place that is a quarter of the computation. The host's link may be the longest. */
+static void test_near_serial_is_of_what_is_resident(void **state)
+{
+	static const double far_times[] = {0, 1};
+
+	(void)state;
+	for (int n = 0; n < 2; n++) {
+		struct period p;
+		struct plan *plan;
+		uint32_t near, own, far;
+
+		near_init(&p, 12, 40);
+		p.input.below[0].serial = 0.5;
+		near = add_life(&p, 10);
+		own = add_life(&p, 10);
+		far = add_life(&p, 2);
+		p.life[near].below = p.life[far].below = p.life[far].far = true;
+		add_step(&p, 80, 1);
+		add_near_use(&p, near, WEIR_READ, 1); /* 100 ns */
+		p.use[0].hbm_ns = 3;
+		add_near_use(&p, own, WEIR_READ, 10000); /* resident */
+		p.use[1].hbm_ns = 1;
+		add_near_use(&p, far, WEIR_READ, far_times[n]); /* 200 ns */
+		plan = make(&p);
+		assert_int_equal(level(plan, 0, own), 10);
+		assert_true(fabs(plan->modelled_ns - (n ? 200 : 100) - 0.5 * 20) < 2);
+		plan_destroy(plan);
+	}
+}
+
 /* Two lives that take turns in four blocks, near when not resident, or on the host. All is modelled
  * time of stalls, but 2 ns. */
 static double turns_ns(double map_busy_ns, double unmap_busy_ns, bool near)
@@ -369,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_near_room_at_each_time),
 		cmocka_unit_test(test_near_advice),
 		cmocka_unit_test(test_near_links_carry_together),
+		cmocka_unit_test(test_near_serial_is_of_what_is_resident),
 		cmocka_unit_test(test_near_calls_wait),
 		cmocka_unit_test(test_near_calls_beside_a_stage),
 		cmocka_unit_test(test_near_copies_only),
