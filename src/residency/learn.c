@@ -378,7 +378,7 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 
 	if (event->guess)
 		return 1; /* shares have it in them */
-	modelled += learn_serial(l->space, l->planner->own) * MIN(compute_ns, known->link_ns);
+	modelled += known->serial * MIN(compute_ns, known->link_ns);
 	if (before)
 		slow = MAX(slow, before->slow);
 	if (known->ns > 0 && known->in_place && known->link_ns > 0 &&
@@ -438,6 +438,7 @@ static void learn_steps(struct learning *l)
 			for (uint32_t b = 0; b < PLAN_BELOW_MAX; b++) {
 				use->at[b].in_ns *= share * slow;
 				use->at[b].out_ns *= share * slow;
+				use->at[b].serial_ns *= share * slow;
 			}
 			life = &l->life[use->life];
 			learn_end(l, use, l->step_of_event[k]);

@@ -33,10 +33,11 @@
 /*
  * What a kernel takes to move a part that is all in place at one of them, when all accesses miss
  * the translation cache. That holds reach_blocks: with F blocks in place it takes max(hit, 1 -
- * reach_blocks / F) times as long.
+ * reach_blocks / F) times as long. serial_ns: of the sum of both, what does not overlap with
+ * computation where that takes as long.
  */
 struct plan_rate {
-	double in_ns, out_ns;
+	double in_ns, out_ns, serial_ns;
 	double hit, reach_blocks;
 };
 
@@ -76,9 +77,6 @@ struct plan_life {
 struct plan_below {
 	double in_ns, out_ns, duplex_ns, inplace_duplex_ns, inplace_both_ns;
 	double map_ns, unmap_ns;
-	/* A kernel that uses the place, and computes with what is resident: of the shorter of the
-	 * two times so much does not overlap with the longer one. */
-	double serial;
 };
 
 /* Everything the plan depends on. Arrays are the caller's. */

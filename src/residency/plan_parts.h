@@ -117,10 +117,10 @@ bool victims_next(const struct victims *victims, struct victim *victim);
 
 /* ---- plan_traffic.c */
 
-/* In-place traffic over a link: blocks, the time that moving them takes kernels, and what it would
- * be in own memory. */
+/* In-place traffic over a link: blocks, the time that moving them takes kernels, of that what does
+ * not overlap (struct plan_rate), and what it would be in own memory. */
 struct traffic {
-	double in, out, in_ns, out_ns, hbm_ns;
+	double in, out, in_ns, out_ns, serial_ns, hbm_ns;
 };
 
 /* Blocks of a life that are not resident, by place below. */

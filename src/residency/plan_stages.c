@@ -280,6 +280,7 @@ static void gather_use(struct stages *s, struct stage *stage, struct gathering *
 	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
 		sum->at[k].in_ns += use->at[k].in_ns;
 		sum->at[k].out_ns += use->at[k].out_ns;
+		sum->at[k].serial_ns += use->at[k].serial_ns;
 	}
 }
 

@@ -9,6 +9,7 @@ static void traffic_add(struct traffic *t, const struct stage_use *use, uint32_t
 	t->out += use->out * share;
 	t->in_ns += use->at[k].in_ns * share * slow;
 	t->out_ns += use->at[k].out_ns * share * slow;
+	t->serial_ns += use->at[k].serial_ns * share * slow;
 	t->hbm_ns += use->hbm_ns * share;
 }
 
@@ -45,11 +46,12 @@ static double step_ns(const struct plan_input *input, const struct step_traffic 
 		home -= (k == windows ? &t->with_windows[k] : &t->base[k])->hbm_ns / t->hbm_ns;
 	home = MAX(home, 0) * compute;
 	for (uint32_t k = 0; k < input->nr_below; k++) {
-		double link =
-			link_ns(&input->below[k], k == windows ? &t->with_windows[k] : &t->base[k]);
+		const struct traffic *at = k == windows ? &t->with_windows[k] : &t->base[k];
+		double link = link_ns(&input->below[k], at);
 
 		longest = MAX(longest, link);
-		ns += input->below[k].serial * MIN(home, link);
+		if (at->serial_ns > 0)
+			ns += at->serial_ns / (at->in_ns + at->out_ns) * MIN(home, link);
 	}
 	return longest + ns;
 }
