@@ -63,6 +63,8 @@ static const struct machine_field link_fields[] = {
 	 "random pieces read and written that miss translation"},
 	{FIELD(weir_link_desc, inplace_serial), FIELD_SHARE, MACHINE_TIMES,
 	 "of kernels' time in own memory and in place, what does not overlap"},
+	{FIELD(weir_link_desc, inplace_serial_random), FIELD_SHARE, MACHINE_TIMES,
+	 "the same of kernels that use it at random in place"},
 	{FIELD(weir_link_desc, event_ns), FIELD_U64, MACHINE_NS,
 	 "from a fence to what waits for it on the other device"},
 	{NULL, 0, 0, 0, NULL},
@@ -136,7 +138,8 @@ static const char *const root_optional_keys[] = {"uvm", "port", "kernel", NULL};
 static const char *const memory_keys[] = {"name", "kind", NULL};
 static const char *const device_keys[] = {"name", "memory", NULL};
 static const char *const link_keys[] = {"a", "b", NULL};
-static const char *const link_optional_keys[] = {"inplace_serial", "event_ns", NULL};
+static const char *const link_optional_keys[] = {"inplace_serial", "inplace_serial_random",
+						 "event_ns", NULL};
 static const char *const port_keys[] = {"memory", "links", NULL};
 static const char *const vmm_optional_keys[] = {"set_access_busy_in_ns", "unmap_busy_peer_ns",
 						NULL};

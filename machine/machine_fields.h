@@ -16,7 +16,7 @@
 #define MACHINE_KIND_NR 2
 
 /* Constants of one section, at most. */
-#define MACHINE_FIELDS_MAX 15
+#define MACHINE_FIELDS_MAX 16
 
 /* Constants of a description, at most. */
 #define MACHINE_CONSTANTS_MAX                                                                  \
@@ -37,8 +37,10 @@ struct machine_field {
 
 /* An object of the format. The lists end with a NULL. */
 struct machine_section {
-	const char *const *plain;    /* keys that are no constants */
-	const char *const *optional; /* keys of either kind that may be left out: constants are 0 */
+	const char *const *plain; /* keys that are no constants */
+	/* Keys of either kind that may be left out: constants are 0, but for inplace_serial_random,
+	 * which is inplace_serial. */
+	const char *const *optional;
 	const struct machine_field *fields;
 };
 

@@ -430,6 +430,13 @@ static int kernel_keys(struct parse *p, const char *path, const json_t *object, 
 	return parse_name(p, path, object, "name", kernel->name);
 }
 
+/* Descriptions that are older than the key say one constant for every kernel. */
+static void link_default(const json_t *object, struct weir_link_desc *link)
+{
+	if (!json_object_get(object, "inplace_serial_random"))
+		link->inplace_serial_random = link->inplace_serial;
+}
+
 /* An array of the format, and where it goes in the description. */
 struct array {
 	const char *key;
@@ -472,6 +479,8 @@ static int parse_array(struct parse *p, const json_t *root, const struct array *
 				    desc + a->first + i * a->bytes, a->keys);
 		if (err)
 			return err;
+		if (a == &links)
+			link_default(json_array_get(array, i), &p->out->desc.link[i]);
 		/* Counted one by one: a device looks up memories that are complete. */
 		*(uint32_t *)(void *)(desc + a->nr) = (uint32_t)i + 1;
 	}

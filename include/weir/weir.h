@@ -116,8 +116,10 @@ struct weir_link_desc {
 	double inplace_both_bytes_per_s;   /**< each way when a kernel reads and writes in place */
 	double inplace_update_large_per_s; /**< random pieces read and written that miss */
 	/** Of a kernel's time on the link and that of its work in own memory, the share of the
-	 * shorter one that does not overlap with the other: 0 to 1. */
+	 * shorter one that does not overlap with the other, 0 to 1: when it uses memory over the
+	 * link in order (WEIR_STREAM), */
 	double inplace_serial;
+	double inplace_serial_random; /**< and at random. With both: the mean, by link time */
 	/** From a fence of the device at one end to what waits for it on the other. */
 	uint64_t event_ns;
 };

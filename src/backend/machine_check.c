@@ -151,6 +151,9 @@ static int check_link(const struct weir_machine_desc *desc, uint32_t i, const st
 		return contradiction(why, "link '%s': faster each way in duplex than alone", name);
 	if (!(link->inplace_serial >= 0 && link->inplace_serial <= 1))
 		return contradiction(why, "link '%s': inplace_serial is not from 0 to 1", name);
+	if (!(link->inplace_serial_random >= 0 && link->inplace_serial_random <= 1))
+		return contradiction(why, "link '%s': inplace_serial_random is not from 0 to 1",
+				     name);
 	if (link->event_ns > COST_NS_MAX)
 		return contradiction(why, "link '%s': event_ns is beyond a second", name);
 	return check_rates(why, "link", name, rates, ARRAY_LEN(rates));

@@ -85,6 +85,11 @@ static bool is_update(const struct weir_use *use)
 	return use->read_bytes && use->write_bytes;
 }
 
+double cost_serial(const struct weir_link_desc *link, enum weir_use_pattern pattern)
+{
+	return pattern == WEIR_RANDOM ? link->inplace_serial_random : link->inplace_serial;
+}
+
 double cost_reach_bytes(const struct weir_link_desc *link, const struct weir_use *use)
 {
 	return (double)link->inplace_reach_bytes / (is_update(use) ? 2 : 1);
@@ -110,7 +115,7 @@ double cost_inplace_bytes_per_s(const struct weir_link_desc *link, const struct 
 }
 
 /* The flow over a link in a direction, made on first use. Until cost_kernel() is done its
- * bytes_per_s holds seconds. */
+ * bytes_per_s holds seconds, and random those of random uses. */
 static struct cost_flow *flow_get(struct cost_kernel *cost, uint32_t memory, uint32_t link,
 				  bool a_to_b, bool reads)
 {
@@ -149,6 +154,8 @@ static int use_in_place(const struct weir_machine_desc *desc, uint32_t own,
 		flow = flow_get(cost, memory, (uint32_t)found, (link->a == memory) != out, !out);
 		flow->bytes += declared * expansion;
 		flow->bytes_per_s += declared * expansion / rate;
+		if (use->pattern == WEIR_RANDOM)
+			flow->random += declared * expansion / rate;
 	}
 	return 0;
 }
@@ -174,29 +181,42 @@ static double flows_ns(const struct weir_link_desc *link, const struct cost_flow
 	       NS_PER_S;
 }
 
-/* The time of the i-th flow's link. first: of the link's flows it is the one that comes first. */
-static double link_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost,
-		      uint32_t i, bool *first)
+/* The flow over the i-th one's link the other way; NULL: there is none. */
+static const struct cost_flow *flow_back(const struct cost_kernel *cost, uint32_t i)
 {
-	const struct cost_flow *flow = &cost->flow[i], *back = NULL;
-
-	*first = true;
 	for (uint32_t j = 0; j < cost->nr_flows; j++)
-		if (j != i && cost->flow[j].link == flow->link) {
-			back = &cost->flow[j];
-			*first = i < j;
-		}
-	return flows_ns(&desc->link[flow->link], flow, back);
+		if (j != i && cost->flow[j].link == cost->flow[i].link)
+			return &cost->flow[j];
+	return NULL;
 }
 
 double cost_kernel_link_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
 {
 	double ns = 0;
-	bool first;
 
-	for (uint32_t i = 0; i < cost->nr_flows; i++)
-		ns = max_double(ns, link_ns(desc, cost, i, &first));
+	for (uint32_t i = 0; i < cost->nr_flows; i++) {
+		const struct cost_flow *flow = &cost->flow[i];
+
+		ns = max_double(ns, flows_ns(&desc->link[flow->link], flow, flow_back(cost, i)));
+	}
 	return ns;
+}
+
+/* What does not overlap of the shorter time, by the uses of up to two opposite flows. */
+static double flows_serial(const struct weir_link_desc *link, const struct cost_flow *flow,
+			   const struct cost_flow *back)
+{
+	double time = flow->bytes / flow->bytes_per_s, random = flow->random * time;
+
+	if (back) {
+		double back_time = back->bytes / back->bytes_per_s;
+
+		time += back_time;
+		random += back->random * back_time;
+	}
+	random /= time;
+	return random * cost_serial(link, WEIR_RANDOM) +
+	       (1 - random) * cost_serial(link, WEIR_STREAM);
 }
 
 /* What does not overlap. home_ns: HBM time of what is in the device's own memory. */
@@ -208,12 +228,12 @@ static double serial_ns(const struct weir_machine_desc *desc, const struct cost_
 	if (cost->hbm_ns > 0)
 		home_ns *= max_double(cost->hbm_ns, cost->ops_ns) / cost->hbm_ns;
 	for (uint32_t i = 0; i < cost->nr_flows; i++) {
-		double serial = desc->link[cost->flow[i].link].inplace_serial;
-		bool first;
-		double link = link_ns(desc, cost, i, &first);
+		const struct cost_flow *flow = &cost->flow[i], *back = flow_back(cost, i);
+		const struct weir_link_desc *link = &desc->link[flow->link];
 
-		if (first)
-			ns += serial * min_double(home_ns, link);
+		if (!back || flow < back)
+			ns += flows_serial(link, flow, back) *
+			      min_double(home_ns, flows_ns(link, flow, back));
 	}
 	return ns;
 }
@@ -245,8 +265,10 @@ int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const cha
 				return err;
 		}
 	}
-	for (uint32_t i = 0; i < cost.nr_flows; i++)
+	for (uint32_t i = 0; i < cost.nr_flows; i++) {
+		cost.flow[i].random /= cost.flow[i].bytes_per_s;
 		cost.flow[i].bytes_per_s = cost.flow[i].bytes / cost.flow[i].bytes_per_s;
+	}
 	cost.serial_ns = serial_ns(desc, &cost, home_ns);
 	*out = cost;
 	return 0;

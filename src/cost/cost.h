@@ -33,11 +33,14 @@
  *   kernel      the largest of what it takes with everything in HBM (HBM time, operations), of its
  *               flows' time, and launch_ns (an H200, gather and scatter-add with flows of 0.6 to
  *               2.6 times their work in HBM: at most 5 % more)
- *   serial      and after that, for each link, inplace_serial times the shorter of its flows' time
- *               and of the kernel's work at home: what it takes with everything in HBM, times the
- *               share of its HBM time that is not of bytes in place. Where a link is nearly as fast
- *               as HBM, a kernel that walks over a range has all its warps in blocks of one memory
- *               at a time, so that the other one idles
+ *   serial      and after that, for each link, s times the shorter of its flows' time and of the
+ *               kernel's work at home: what it takes with everything in HBM, times the share of its
+ *               HBM time that is not of bytes in place. Where a link is nearly as fast as HBM, a
+ *               kernel that walks over a range has all its warps in blocks of one memory at a time,
+ *               so that the other one idles; one that takes pieces at random has warps in both.
+ *               s is inplace_serial where what crosses the link is of streaming uses,
+ *               inplace_serial_random where it is of random ones, and else their mean, each by the
+ *               link time of its uses, both ways together
  *   digest      of a chunk, by a few blocks: launch_ns and its bytes at an eleventh of the HBM's
  *               rate (an H200: 500 to 700 of 4,550 GB/s expected of eight multiprocessors, see
  *               docs/backend.md; not measured yet)
@@ -66,6 +69,7 @@ struct cost_flow {
 	bool reads;	    /* towards the device */
 	double bytes;	    /* expanded; > 0 */
 	double bytes_per_s; /* the most the kernel can move, with the link to itself */
+	double random;	    /* of the time at that rate, the share of random uses */
 };
 
 /* A kernel's cost in its components. */
@@ -109,6 +113,9 @@ double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use 
  * operations and its factor. */
 double cost_resident_ns(const struct weir_device_desc *device, double factor, double hbm_ns,
 			double ops);
+
+/* Of a use in place, or beside other work: what does not overlap, as a share of the shorter time. */
+double cost_serial(const struct weir_link_desc *link, enum weir_use_pattern pattern);
 
 /* What translation holds of the footprint of a use in place. */
 double cost_reach_bytes(const struct weir_link_desc *link, const struct weir_use *use);

@@ -196,7 +196,8 @@ void follow_in_place(const struct weir_space *space, struct planner *p, struct s
 
 	if (event && event >= record->first_event && schedule_wants_times(p))
 		record_event(record, event)->link_ns =
-			learn_link_ns(space, p->own, slot->uses.use, slot->uses.nr_named);
+			learn_link_ns(space, p->own, slot->uses.use, slot->uses.nr_named,
+				      &record_event(record, event)->serial);
 }
 
 /* What a bracket of guessed uses took says how much of them it touched. */

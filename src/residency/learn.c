@@ -232,6 +232,11 @@ static void learn_first_uses(struct learning *l)
 	}
 }
 
+static const struct weir_device_desc *device_of(const struct learning *l)
+{
+	return space_device(l->space, l->planner->own);
+}
+
 static void learn_use(struct learning *l, const struct event *event, uint32_t step,
 		      const struct record_use *recorded, struct plan_use *out)
 {
@@ -252,6 +257,7 @@ static void learn_use(struct learning *l, const struct event *event, uint32_t st
 	}
 	out->in = written.read_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
 	out->out = written.write_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
+	out->hbm_ns = cost_hbm_ns(device_of(l), &use);
 	learn_place_rates(l->space, l->planner->own, &written, out->at);
 }
 
@@ -274,11 +280,6 @@ static struct event *last_measured(const struct learning *l, uint64_t number)
 	struct event *before = event->ns <= 0 ? period_before(l, number) : NULL;
 
 	return before ? before : event;
-}
-
-static const struct weir_device_desc *device_of(const struct learning *l)
-{
-	return space_device(l->space, l->planner->own);
 }
 
 /* Of what a use names, the share that it touches. */
@@ -377,7 +378,7 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 
 	if (event->guess)
 		return 1; /* shares have it in them */
-	modelled += learn_serial(l->space, l->planner->own) * MIN(compute_ns, known->link_ns);
+	modelled += known->serial * MIN(compute_ns, known->link_ns);
 	if (before)
 		slow = MAX(slow, before->slow);
 	if (known->ns > 0 && known->in_place && known->link_ns > 0 &&
@@ -433,9 +434,11 @@ static void learn_steps(struct learning *l)
 			learn_use(l, event, l->step_of_event[k], &uses[i], use);
 			use->in *= share;
 			use->out *= share;
+			use->hbm_ns *= share;
 			for (uint32_t b = 0; b < PLAN_BELOW_MAX; b++) {
 				use->at[b].in_ns *= share * slow;
 				use->at[b].out_ns *= share * slow;
+				use->at[b].serial_ns *= share * slow;
 			}
 			life = &l->life[use->life];
 			learn_end(l, use, l->step_of_event[k]);

@@ -48,6 +48,7 @@ static void learn_rate(const struct weir_space *space, place_t own, place_t plac
 
 	out->in_ns = recorded->read_bytes * ns;
 	out->out_ns = recorded->write_bytes * ns;
+	out->serial_ns = (out->in_ns + out->out_ns) * cost_serial(link, use->pattern);
 	out->hit = miss / hit;
 	out->reach_blocks = cost_reach_bytes(link, use) / (double)space->block_bytes;
 }
@@ -62,45 +63,53 @@ void learn_place_rates(const struct weir_space *space, place_t own,
 		at[0] = at[nr_below(space) - 1];
 }
 
-/* What a device's use takes in place at one place, ns each way by out[], and by all of its bytes in
- * use->link_ns. */
+/* What uses take in place at one place, ns each way, and of the sum what may not overlap. */
+struct place_ns {
+	double in, out, serial;
+};
+
+/* Adds what one of them takes, and sets by all of its bytes its link_ns. */
 static void add_link_ns(const struct weir_space *space, place_t own, struct space_use *use,
-			place_t place, double out[2])
+			place_t place, struct place_ns *out)
 {
+	const struct weir_link_desc *link = link_to(space, own, place);
 	struct weir_use declared = {.pattern = use->pattern,
 				    .granule = use->granule,
 				    .read_bytes = (uint64_t)use->read_bytes,
 				    .write_bytes = (uint64_t)use->write_bytes};
 	uint32_t away = 0;
-	double ns;
+	double ns, sum;
 
 	for (uint32_t i = use->first; i < use->first + use->nr; i++)
 		away += block_is_at(&use->range->block[i], place);
 	if (!away || use->kind == WEIR_DISCARD)
 		return;
 	ns = cost_expansion(&declared) * 1e9 /
-	     cost_inplace_bytes_per_s(link_to(space, own, place), &declared,
-				      away * space->block_bytes) *
-	     away / use->nr;
-	use->link_ns += (float)((use->read_bytes + use->write_bytes) * ns);
+	     cost_inplace_bytes_per_s(link, &declared, away * space->block_bytes) * away / use->nr;
+	sum = (use->read_bytes + use->write_bytes) * ns;
+	use->link_ns += (float)sum;
 	ns *= 1 - (double)use->unused;
-	out[0] += use->read_bytes * ns;
-	out[1] += use->write_bytes * ns;
+	out->in += use->read_bytes * ns;
+	out->out += use->write_bytes * ns;
+	out->serial += sum * (1 - (double)use->unused) * cost_serial(link, use->pattern);
 }
 
 double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
-		     uint32_t nr_uses)
+		     uint32_t nr_uses, double *serial)
 {
 	double longest = 0;
 
+	*serial = 0;
 	for (uint32_t u = 0; u < nr_uses; u++)
 		uses[u].link_ns = 0;
 	for (uint32_t place = 0; place < space->nr_places; place++) {
-		double way[2] = {0};
+		struct place_ns ns = {0};
 
 		for (uint32_t u = 0; place != own && u < nr_uses; u++)
-			add_link_ns(space, own, &uses[u], (place_t)place, way);
-		longest = MAX(longest, MAX(way[0], way[1]));
+			add_link_ns(space, own, &uses[u], (place_t)place, &ns);
+		longest = MAX(longest, MAX(ns.in, ns.out));
+		if (ns.serial > 0)
+			*serial = MAX(*serial, ns.serial / (ns.in + ns.out));
 	}
 	return longest;
 }
@@ -115,16 +124,6 @@ double learn_hbm_ns(const struct weir_space *space, place_t own, const struct sp
 					  .write_bytes = (uint64_t)use->write_bytes};
 
 	return cost_hbm_ns(space_device(space, own), &declared);
-}
-
-double learn_serial(const struct weir_space *space, place_t own)
-{
-	double most = 0;
-
-	for (uint32_t place = 0; place < space->nr_places; place++)
-		if (place != own)
-			most = MAX(most, link_to(space, own, (place_t)place)->inplace_serial);
-	return most;
 }
 
 /* Blocks of a device's own memory that its plan may count on: all but the arenas', and what is
@@ -166,7 +165,6 @@ static struct plan_below learn_below(const struct weir_space *space, place_t own
 		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
 			  host_mib * (double)vmm->set_access_host_mib_ns,
 		.unmap_ns = (double)vmm->unmap_ns + host_mib * (double)vmm->unmap_host_mib_ns,
-		.serial = link->inplace_serial,
 	};
 }
 

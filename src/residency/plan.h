@@ -33,21 +33,23 @@
 /*
  * What a kernel takes to move a part that is all in place at one of them, when all accesses miss
  * the translation cache. That holds reach_blocks: with F blocks in place it takes max(hit, 1 -
- * reach_blocks / F) times as long.
+ * reach_blocks / F) times as long. serial_ns: of the sum of both, what does not overlap with
+ * computation where that takes as long.
  */
 struct plan_rate {
-	double in_ns, out_ns;
+	double in_ns, out_ns, serial_ns;
 	double hit, reach_blocks;
 };
 
-/* What a step does with one life. in and out: the part's touched bytes, all in place, in blocks. */
+/* What a step does with one life. in and out: the part's touched bytes, all in place, in blocks.
+ * hbm_ns: the time of these in own memory; only ratios between a step's uses count. */
 struct plan_use {
 	uint32_t life;
 	enum weir_use_kind kind;
 	bool whole;	    /* the part is all of the life */
 	bool fresh;	    /* nothing used the life before, so it has no contents */
 	uint32_t first, nr; /* blocks of the part */
-	double in, out;
+	double in, out, hbm_ns;
 	struct plan_rate at[PLAN_BELOW_MAX];
 };
 
@@ -75,9 +77,6 @@ struct plan_life {
 struct plan_below {
 	double in_ns, out_ns, duplex_ns, inplace_duplex_ns, inplace_both_ns;
 	double map_ns, unmap_ns;
-	/* A kernel that computes and uses the place: of the shorter of the two times so much does
-	 * not overlap with the longer one. */
-	double serial;
 };
 
 /* Everything the plan depends on. Arrays are the caller's. */

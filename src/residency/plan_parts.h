@@ -27,7 +27,7 @@ struct stage_life {
 struct stage_use {
 	uint32_t step; /* of the body */
 	uint32_t life;
-	double in, out;
+	double in, out, hbm_ns;
 	struct plan_rate at[PLAN_BELOW_MAX];
 	bool window; /* of another part in each iteration: there or not, not a share of it */
 };
@@ -117,9 +117,10 @@ bool victims_next(const struct victims *victims, struct victim *victim);
 
 /* ---- plan_traffic.c */
 
-/* In-place traffic over a link: blocks, and the time that moving them takes kernels. */
+/* In-place traffic over a link: blocks, the time that moving them takes kernels, of that what does
+ * not overlap (struct plan_rate), and what it would be in own memory. */
 struct traffic {
-	double in, out, in_ns, out_ns;
+	double in, out, in_ns, out_ns, serial_ns, hbm_ns;
 };
 
 /* Blocks of a life that are not resident, by place below. */

@@ -276,9 +276,11 @@ static void gather_use(struct stages *s, struct stage *stage, struct gathering *
 	sum->window |= !use->whole && stage->nr_iterations > 1;
 	sum->in += use->in;
 	sum->out += use->out;
+	sum->hbm_ns += use->hbm_ns;
 	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
 		sum->at[k].in_ns += use->at[k].in_ns;
 		sum->at[k].out_ns += use->at[k].out_ns;
+		sum->at[k].serial_ns += use->at[k].serial_ns;
 	}
 }
 

@@ -9,13 +9,13 @@ static void traffic_add(struct traffic *t, const struct stage_use *use, uint32_t
 	t->out += use->out * share;
 	t->in_ns += use->at[k].in_ns * share * slow;
 	t->out_ns += use->at[k].out_ns * share * slow;
+	t->serial_ns += use->at[k].serial_ns * share * slow;
+	t->hbm_ns += use->hbm_ns * share;
 }
 
-/*
- * Computation, and beside it, but for a part, what kernels can move each way, and both ways at
- * once: at the rate of both for as long as both last, then at the kernel's own.
- */
-static double traffic_ns(const struct plan_below *below, const struct traffic *t, double compute)
+/* What kernels take to move this each way, and both ways at once: at the rate of both for as long
+ * as both last, then at the kernel's own. */
+static double link_ns(const struct plan_below *below, const struct traffic *t)
 {
 	double both = MIN(t->in, t->out), link = both * below->inplace_both_ns;
 
@@ -23,8 +23,7 @@ static double traffic_ns(const struct plan_below *below, const struct traffic *t
 		link += (t->in - both) * t->in_ns / t->in;
 	if (t->out > both)
 		link += (t->out - both) * t->out_ns / t->out;
-	link = MAX(link, MAX(t->in_ns, t->out_ns));
-	return MAX(compute, link) + below->serial * MIN(compute, link);
+	return MAX(link, MAX(t->in_ns, t->out_ns));
 }
 
 /* What a step of a stage's body moves over the links, over all iterations. */
@@ -33,12 +32,35 @@ struct step_traffic {
 	struct traffic with_windows[PLAN_BELOW_MAX]; /* and windows, if all of them are there */
 	double windows;				     /* blocks of these, */
 	double windows_away[PLAN_BELOW_MAX];	     /* and of them those that are there */
+	double hbm_ns;				     /* of all, wherever it is */
 };
+
+/* Computation and, beside it, use in place; but for the part that does not overlap with the
+ * computation of what is resident. windows: the place where windows are; nr_below: resident. */
+static double step_ns(const struct plan_input *input, const struct step_traffic *t, double compute,
+		      uint32_t windows)
+{
+	double longest = compute, home = 1, ns = 0;
+
+	for (uint32_t k = 0; k < input->nr_below && t->hbm_ns > 0; k++)
+		home -= (k == windows ? &t->with_windows[k] : &t->base[k])->hbm_ns / t->hbm_ns;
+	home = MAX(home, 0) * compute;
+	for (uint32_t k = 0; k < input->nr_below; k++) {
+		const struct traffic *at = k == windows ? &t->with_windows[k] : &t->base[k];
+		double link = link_ns(&input->below[k], at);
+
+		longest = MAX(longest, link);
+		if (at->serial_ns > 0)
+			ns += at->serial_ns / (at->in_ns + at->out_ns) * MIN(home, link);
+	}
+	return longest + ns;
+}
 
 /* Adds to the stage's total, too. blocks: of the life, of them away. */
 static void step_use(const struct plan_input *input, const struct stage_use *use, double blocks,
 		     const double away[], struct step_traffic *t, struct traffic total[])
 {
+	t->hbm_ns += use->hbm_ns;
 	if (use->window)
 		t->windows += use->in + use->out;
 	for (uint32_t k = 0; k < input->nr_below; k++) {
@@ -60,11 +82,9 @@ static double run_step(const struct plan_input *input, const struct stages *stag
 		       const struct stage *stage, uint32_t body, const struct away away[],
 		       struct traffic total[])
 {
-	const struct plan_below *below = input->below;
-	double base = stages->compute_ns[stage->first_compute + body], ns = 0, here = 1;
-	uint32_t nr_below = input->nr_below;
+	const double compute = stages->compute_ns[stage->first_compute + body];
 	struct step_traffic t = {0};
-	double compute = base;
+	double ns = 0, here = 1;
 
 	for (uint32_t i = 0; i < stage->nr_uses; i++) {
 		const struct stage_use *use = &stages->use[stage->first_use + i];
@@ -73,19 +93,14 @@ static double run_step(const struct plan_input *input, const struct stages *stag
 			step_use(input, use, stages->blocks[use->life], away[use->life].blocks, &t,
 				 total);
 	}
-	for (uint32_t k = 0; k < nr_below; k++)
-		base = traffic_ns(&below[k], &t.base[k], base);
 	/* The iterations whose windows are in place, by where they are; and the others. */
-	for (uint32_t k = 0; k < nr_below && t.windows > 0; k++) {
-		double there = t.windows_away[k] / t.windows, with = compute;
+	for (uint32_t k = 0; k < input->nr_below && t.windows > 0; k++) {
+		double there = t.windows_away[k] / t.windows;
 
-		for (uint32_t j = 0; j < nr_below; j++)
-			with = traffic_ns(&below[j], j == k ? &t.with_windows[j] : &t.base[j],
-					  with);
-		ns += there * with;
+		ns += there * step_ns(input, &t, compute, k);
 		here -= there;
 	}
-	return ns + here * base;
+	return ns + here * step_ns(input, &t, compute, input->nr_below);
 }
 
 double traffic_run(const struct plan_input *input, const struct stages *stages,

@@ -20,7 +20,7 @@
 #endif
 
 #define TRACE_MAGIC "weir trc" /* without a NUL */
-#define TRACE_VERSION 1u
+#define TRACE_VERSION 2u
 #define TRACE_HEADER_BYTES 4096u
 #define TRACE_FRAME_MAX 65536u
 #define TRACE_FRAME_MAGIC 0x6d617266u /* "fram" */

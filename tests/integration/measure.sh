@@ -80,7 +80,8 @@ for line in at_once.to_gpus.all_bytes_per_s at_once.in_and_out.gpu0_to_gpu1_byte
 	pieces.both_ways.64_mib_in_batches_bytes_per_s beside.gpu0_to_gpu1.unmap_ns 'link\[2\].rows_added_to_bytes_per_s'; do
 	grep -q "^$line  *- " "$scratch/table" || fail "no line of $line"
 done
-grep -q '^link\[2\].inplace_serial  *0.3  *0.3  ' "$scratch/table" || fail "what does not overlap"
+grep -q '^link\[2\].inplace_serial  *0.768  *0.768  ' "$scratch/table" || fail "what does not overlap"
+grep -q '^link\[2\].inplace_serial_random  *0  *0  ' "$scratch/table" || fail "and at random"
 grep -q '^link\[2\].event_ns  *5.7 us  *5.7 us  ' "$scratch/table" || fail "events between GPUs"
 grep -q 'at_once\|pieces\.[bg]\|beside\.' "$scratch/two.json" && fail "no constants, in a description"
 diff <(constants h200x2 | sort) <(constants "$scratch/two.json" | sort) >"$scratch/diff" || true

@@ -92,6 +92,7 @@ static void expect_link(const struct probe_result *r, uint32_t l,
 	EXPECT("link", l, got, truth, inplace_both_bytes_per_s, false);
 	EXPECT("link", l, got, truth, inplace_update_large_per_s, !host);
 	EXPECT("link", l, got, truth, inplace_serial, host);
+	EXPECT("link", l, got, truth, inplace_serial_random, host);
 	EXPECT("link", l, got, truth, event_ns, host);
 }
 
@@ -282,6 +283,7 @@ static void make_wrong(struct weir_machine_desc *desc)
 		link->inplace_both_bytes_per_s *= WRONG;
 		link->inplace_update_large_per_s *= WRONG;
 		link->inplace_serial = 1 - link->inplace_serial;
+		link->inplace_serial_random = 1 - link->inplace_serial_random;
 		link->event_ns = WRONG * link->event_ns + 12345;
 	}
 	for (uint32_t i = 0; i < desc->nr_ports; i++) {
@@ -462,6 +464,7 @@ static void vary_link(struct random *r, struct weir_link_desc *link, bool host)
 	vary_ns(r, &link->copy_ns);
 	if (!host) {
 		link->inplace_serial = between(r, 0.05, 1);
+		link->inplace_serial_random = between(r, 0.05, 1);
 		return;
 	}
 	link->inplace_large_per_s = link->inplace_small_per_s * between(r, 0.02, 0.4);

@@ -155,6 +155,46 @@ static void test_cost_serial(void **state)
 	assert_true(cost_of(&desc, &part, 1, 1e9).serial_ns == 0);
 }
 
+/* By access pattern; of both, by the time of each on the link. */
+static void test_cost_serial_by_pattern(void **state)
+{
+	struct weir_use use[2] = {use_of(NULL, 1000000, WEIR_READ),
+				  use_of(NULL, 1000000, WEIR_READ)};
+	struct cost_use part[2] = {{.use = &use[0], .bytes = {[GPU0] = 980000, [GPU1] = 20000}},
+				   {.use = &use[1], .bytes = {[GPU0] = 980000, [GPU1] = 20000}}};
+	struct weir_machine_desc desc;
+	struct weir_link_desc *link = &desc.link[2];
+	struct cost_kernel cost;
+	double random_ns, home_ns;
+
+	(void)state;
+	test_machine(&desc);
+	link->inplace_serial = 0.5;
+	link->inplace_serial_random = 0.1;
+	use[1].pattern = WEIR_RANDOM;
+	use[1].granule = 32;
+	cost = cost_of(&desc, &part[1], 1, 0);
+	random_ns = cost_kernel_link_ns(&desc, &cost);
+	home_ns = 0.98 * cost.hbm_ns;
+	expect_ns(cost.serial_ns, 0.1 * fmin(home_ns, random_ns));
+	/* Both read, which adds up; then the second one writes, the other way. */
+	for (int writes = 0; writes < 2; writes++) {
+		double walk_ns = 20000 / link->inplace_bytes_per_s * 1e9, share, link_ns;
+
+		use[1].write_bytes = writes ? use[1].read_bytes : 0;
+		use[1].read_bytes -= use[1].write_bytes;
+		cost = cost_of(&desc, part, 2, 0);
+		link_ns = cost_kernel_link_ns(&desc, &cost);
+		share = (0.5 * walk_ns + 0.1 * random_ns) / (walk_ns + random_ns);
+		expect_ns(cost.serial_ns, share * fmin(0.98 * cost.hbm_ns, link_ns));
+	}
+	/* What is at random at home says nothing of the link. */
+	part[1].bytes[GPU0] = 1000000;
+	part[1].bytes[GPU1] = 0;
+	cost = cost_of(&desc, part, 2, 0);
+	expect_ns(cost.serial_ns, 0.5 * cost_kernel_link_ns(&desc, &cost));
+}
+
 static double rate(const struct weir_link_desc *link, enum weir_use_pattern pattern,
 		   uint32_t granule, uint64_t footprint)
 {
@@ -218,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_cost_flows_of_two_links),
 		cmocka_unit_test(test_cost_alone),
 		cmocka_unit_test(test_cost_serial),
+		cmocka_unit_test(test_cost_serial_by_pattern),
 		cmocka_unit_test(test_cost_pieces_in_place),
 		cmocka_unit_test(test_cost_updates_in_place),
 	};

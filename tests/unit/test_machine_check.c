@@ -109,6 +109,8 @@ static void test_check_links(void **state)
 	BROKEN("inplace_serial", m.link[0].inplace_serial = -0.1);
 	BROKEN("inplace_serial", m.link[2].inplace_serial = 1.1);
 	BROKEN("inplace_serial", m.link[2].inplace_serial = NAN);
+	BROKEN("inplace_serial_random", m.link[0].inplace_serial_random = 1.1);
+	BROKEN("inplace_serial_random", m.link[2].inplace_serial_random = NAN);
 	assert_int_equal(weir_machine_check(NULL, NULL, 0), -WEIR_EMACHINE);
 }
 

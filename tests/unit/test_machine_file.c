@@ -149,9 +149,9 @@ static void test_machine_shipped(void **state)
 		{"gv100x4-pcie3", 5, 4, 10, 0, 4, 6, UINT64_C(16) << 30, 2 << 20},
 		{"gv100x4-pcie6", 5, 4, 10, 0, 4, 6, UINT64_C(16) << 30, 2 << 20},
 		{"h200", 2, 1, 1, 6, 0, 0, UINT64_C(139) << 30, 2 << 20},
-		{"h200x2", 3, 2, 3, 0, 3, 17, UINT64_C(139) << 30, 2 << 20},
-		{"h200x4", 5, 4, 10, 0, 11, 31, UINT64_C(139) << 30, 2 << 20},
-		{"h200x8", 9, 8, 36, 0, 29, 71, UINT64_C(139) << 30, 2 << 20},
+		{"h200x2", 3, 2, 3, 0, 3, 18, UINT64_C(139) << 30, 2 << 20},
+		{"h200x4", 5, 4, 10, 0, 11, 37, UINT64_C(139) << 30, 2 << 20},
+		{"h200x8", 9, 8, 36, 0, 29, 99, UINT64_C(139) << 30, 2 << 20},
 		{"laptop", 2, 1, 1, 0, 0, 0, UINT64_C(8000000000), 4096},
 		{"rtx5090", 2, 1, 1, 6, 0, 0, UINT64_C(33670000000), 2 << 20},
 	};
@@ -300,6 +300,39 @@ static void test_machine_constant_left_out(void **state)
 	check_edit("\"latency_ns\"", SERIAL("-1e-3") ", \"latency_ns\"",
 		   "link[0].inplace_serial.value: must be from 0 to 1");
 	check_edit("\"map_ns\"", SERIAL("0") ", \"map_ns\"", "vmm.inplace_serial: unknown key");
+}
+
+#define RANDOM                                                               \
+	"\"inplace_serial_random\": {\"value\": 0, \"origin\": \"assumed\"," \
+	" \"source\": \"a guess\"}, "
+
+/* A description that does not say what kernels lose that use memory at random means, as it did,
+ * that these lose what the others do. */
+static void test_machine_serial_random_left_out(void **state)
+{
+	char *one = edited(laptop, "\"latency_ns\"", SERIAL("0.25") ", \"latency_ns\"");
+	char *two = edited(one, "\"inplace_serial\"", RANDOM "\"inplace_serial\""), *formatted;
+	struct machine_file machine;
+	char err[ERR_BYTES] = "";
+
+	(void)state;
+	assert_int_equal(machine_parse(one, strlen(one), "m", &machine, err, sizeof(err)), 0);
+	assert_true(machine.desc.link[0].inplace_serial_random == 0.25);
+	formatted = machine_format(&machine);
+	assert_non_null(formatted);
+	assert_null(strstr(formatted, "inplace_serial_random"));
+	free(formatted);
+	machine_file_fini(&machine);
+	assert_int_equal(machine_parse(two, strlen(two), "m", &machine, err, sizeof(err)), 0);
+	assert_true(machine.desc.link[0].inplace_serial == 0.25);
+	assert_true(machine.desc.link[0].inplace_serial_random == 0);
+	formatted = machine_format(&machine);
+	assert_non_null(formatted);
+	assert_non_null(strstr(formatted, "inplace_serial_random"));
+	free(formatted);
+	machine_file_fini(&machine);
+	free(two);
+	free(one);
 }
 
 /* Other kernels in place of those that were there, whatever their number. */
@@ -834,6 +867,7 @@ int main(void)
 		cmocka_unit_test(test_machine_values_and_origins),
 		cmocka_unit_test(test_machine_kernels),
 		cmocka_unit_test(test_machine_constant_left_out),
+		cmocka_unit_test(test_machine_serial_random_left_out),
 		cmocka_unit_test(test_machine_set_kernels),
 		cmocka_unit_test(test_machine_wrong_kernels),
 		cmocka_unit_test(test_machine_whole_real),

@@ -217,17 +217,71 @@ static void test_near_links_carry_together(void **state)
 		uint32_t near, far;
 
 		near_init(&p, 4, 40);
-		p.input.below[0].serial = serial[n];
 		near = add_life(&p, 30);
 		far = add_life(&p, 2);
 		p.life[near].below = p.life[far].below = p.life[far].far = true;
 		add_step(&p, 100, 1);
 		add_near_use(&p, near, WEIR_READ, 1); /* 300 ns */
-		add_near_use(&p, far, WEIR_READ, 1);  /* 200 ns */
+		p.use[0].at[0].serial_ns = serial[n] * 300;
+		add_near_use(&p, far, WEIR_READ, 1); /* 200 ns */
 		plan = make(&p);
 		assert_true(fabs(plan->modelled_ns - (300 + serial[n] * 100)) < 2);
 		plan_destroy(plan);
 	}
+}
+
+/* Only what is computed with what is resident can fail to overlap: with three quarters of the own
+ * memory's time in place that is a quarter of the computation. The host's link may be the longest. */
+static void test_near_serial_is_of_what_is_resident(void **state)
+{
+	static const double far_times[] = {0, 1};
+
+	(void)state;
+	for (int n = 0; n < 2; n++) {
+		struct period p;
+		struct plan *plan;
+		uint32_t near, own, far;
+
+		near_init(&p, 12, 40);
+		near = add_life(&p, 10);
+		own = add_life(&p, 10);
+		far = add_life(&p, 2);
+		p.life[near].below = p.life[far].below = p.life[far].far = true;
+		add_step(&p, 80, 1);
+		add_near_use(&p, near, WEIR_READ, 1); /* 100 ns */
+		p.use[0].hbm_ns = 3;
+		p.use[0].at[0].serial_ns = 50;
+		add_near_use(&p, own, WEIR_READ, 10000); /* resident */
+		p.use[1].hbm_ns = 1;
+		add_near_use(&p, far, WEIR_READ, far_times[n]); /* 200 ns */
+		plan = make(&p);
+		assert_int_equal(level(plan, 0, own), 10);
+		assert_true(fabs(plan->modelled_ns - (n ? 200 : 100) - 0.5 * 20) < 2);
+		plan_destroy(plan);
+	}
+}
+
+/* What does not overlap is by the uses that the link's traffic is of, each by its time there. */
+static void test_near_serial_is_by_use(void **state)
+{
+	struct period p;
+	struct plan *plan;
+
+	(void)state;
+	near_init(&p, 4, 60);
+	add_step(&p, 300, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		p.life[add_life(&p, i ? 15 : 5)].below = true;
+		add_near_use(&p, i, WEIR_READ, 1); /* 50 and 150 ns */
+		p.use[i].hbm_ns = 1;
+	}
+	p.use[0].at[0].serial_ns = 0.8 * 50;
+	add_near_use(&p, add_life(&p, 4), WEIR_READ, 10000); /* resident */
+	p.use[2].hbm_ns = 6;
+	p.use[2].at[0].serial_ns = p.use[2].at[0].in_ns;
+	plan = make(&p);
+	assert_true(fabs(plan->modelled_ns - 300 - 0.2 * 200) < 2);
+	plan_destroy(plan);
 }
 
 /* Two lives that take turns in four blocks, near when not resident (the host is too slow), or on the
@@ -374,6 +428,8 @@ int main(void)
 		cmocka_unit_test(test_near_room_at_each_time),
 		cmocka_unit_test(test_near_advice),
 		cmocka_unit_test(test_near_links_carry_together),
+		cmocka_unit_test(test_near_serial_is_of_what_is_resident),
+		cmocka_unit_test(test_near_serial_is_by_use),
 		cmocka_unit_test(test_near_calls_wait),
 		cmocka_unit_test(test_near_calls_beside_a_stage),
 		cmocka_unit_test(test_near_copies_only),

@@ -307,6 +307,8 @@ static void test_cost_alone_is_the_simulator(void **state)
 	f->desc.link[0].inplace_serial = f->b->desc.link[0].inplace_serial = 0.5;
 	expect_alone(f, use, costs, 0);
 	expect_alone(f, use, costs, 2e9);
+	f->desc.link[0].inplace_serial_random = f->b->desc.link[0].inplace_serial_random = 0.2;
+	expect_alone(f, use, costs, 2e9);
 	f->desc.nr_links = 0;
 	assert_int_equal(cost_kernel(&f->desc, 0, NULL, costs, 3, 0, &cost), -EINVAL);
 }

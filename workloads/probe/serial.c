@@ -3,8 +3,8 @@
  * What kernels lose by going from the device's own memory to a neighbour's and back: a kernel that
  * walks over a range of which one block is there has nearly all its warps in that block for a time,
  * and in the others for the rest, so that its own memory idles, or the link. One that takes rows at
- * random has warps in all of them at a time. A link has one constant for all kernels: the mean of
- * the two. Host links are left out: next to such a slow link nothing shows.
+ * random has warps in all of them at a time. A link has a constant for each of the two. Host links
+ * are left out: next to such a slow link nothing shows.
  */
 #include <math.h>
 
@@ -66,7 +66,9 @@ static int serial_once(struct probe *p, const struct serial *s, bool rows, doubl
 
 static int serial_rounds(struct probe *p, const struct serial *s)
 {
-	struct fit_series walk = {0}, rows = {0}, both = {0};
+	const struct weir_link_desc *estimate = &p->estimates->link[s->link];
+	struct weir_link_desc *link = &p->desc->link[s->link];
+	struct fit_series walk = {0}, rows = {0};
 	int err = 0;
 
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
@@ -79,18 +81,19 @@ static int serial_rounds(struct probe *p, const struct serial *s)
 			continue;
 		fit_add(&walk, walk_share);
 		fit_add(&rows, rows_share);
-		fit_add(&both, (walk_share + rows_share) / 2);
 	}
 	if (err)
 		return err;
-	(void)probe_keep(p, &walk, NAN, "a kernel that copies blocks, of which one is there",
-			 "link[%u].walk_serial", s->link);
-	(void)probe_keep(p, &rows, NAN, "one that reads rows at random in all of them",
-			 "link[%u].rows_serial", s->link);
-	p->desc->link[s->link].inplace_serial =
-		probe_keep(p, &both, p->estimates->link[s->link].inplace_serial,
-			   "kernels beside their work there and here alone: the mean of the two",
-			   "link[%u].inplace_serial", s->link);
+	link->inplace_serial = probe_keep(
+		p, &walk, estimate->inplace_serial,
+		"a kernel that copies blocks, of which one is there, beside its work there and here "
+		"alone",
+		"link[%u].inplace_serial", s->link);
+	link->inplace_serial_random =
+		probe_keep(p, &rows, estimate->inplace_serial_random,
+			   "a kernel that reads rows at random in blocks, of which one is there, "
+			   "beside the same",
+			   "link[%u].inplace_serial_random", s->link);
 	return 0;
 }
 
@@ -123,6 +126,8 @@ int probe_link_serial(struct probe *p, uint32_t link)
 	if (why) {
 		probe_assume(p, p->estimates->link[link].inplace_serial, why,
 			     "link[%u].inplace_serial", link);
+		probe_assume(p, p->estimates->link[link].inplace_serial_random, why,
+			     "link[%u].inplace_serial_random", link);
 		return 0;
 	}
 	err = probe_buffer_create_of(p, desc->b, unit, 2 * s.nr, &s.own);

@@ -58,7 +58,8 @@ static const struct weir_link_desc usual_peer = {
 	.inplace_duplex_bytes_per_s = 150e9,
 	.inplace_both_bytes_per_s = 333e9,
 	.inplace_update_large_per_s = 2.9e9,
-	.inplace_serial = 0.3,
+	.inplace_serial = 0.75,
+	.inplace_serial_random = 0,
 	.event_ns = 5700,
 };
 
