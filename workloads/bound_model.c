@@ -30,11 +30,18 @@ static double duplex_share(double duplex_ns, double own_ns, double other_ns)
 /* What a memory is to the bound. */
 enum role { ROLE_NONE, ROLE_OWN = 1, ROLE_NEAR = 2, ROLE_HOST = 4 };
 
+/* Streaming in place over all links to memories of a role together, in ns a byte: each way while a
+ * kernel reads and writes, and one way alone. */
+struct inplace {
+	double both_ns, alone_ns;
+};
+
 struct machine {
 	const struct weir_machine_desc *desc;
 	const struct weir_device_desc *device;
 	enum role role[WEIR_MEMORIES_MAX];
 	double near_bytes; /* of all that are near */
+	struct inplace host, near;
 };
 
 /* near_bytes may be NULL. */
@@ -158,22 +165,54 @@ static void rates_init(struct bound_rates *r, const struct machine *m, unsigned 
 	r->out_of_in_ns = out_rate < out.sum ? 0 : of_in / out.sum;
 }
 
-/* The most that a use in place moves a second, over all links from the device's memory to those of
- * a role together. What a port lets through is in rates_init() alone, which has these bytes too: it
- * has time for a fast use's while those of a slow one come. */
-static double inplace_rate(const struct machine *m, enum role role, const struct weir_use *use,
-			   uint64_t footprint)
+/* Whether a link joins the device's memory to one of a role. */
+static bool joins_own(const struct machine *m, const struct weir_link_desc *link, enum role role)
 {
-	double rate = 0;
+	uint32_t own, other;
+
+	return joins(m, link, ROLE_OWN, role, &own, &other);
+}
+
+/*
+ * The time that a byte of a use in place takes at least of the links from the device's memory to
+ * those of a role together. Each link l has the part w_l of it, by its rate of streaming in place:
+ * of a byte over link l that is w_l / rate_l, and of any byte the least of these. What a port lets
+ * through is in rates_init() alone, which has these bytes too: it has time for a fast use's while
+ * those of a slow one come.
+ */
+static double inplace_byte_ns(const struct machine *m, enum role role, const struct weir_use *use,
+			      uint64_t footprint)
+{
+	double sum = 0, least = INFINITY;
 
 	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
 		const struct weir_link_desc *link = &m->desc->link[i];
-		uint32_t own, other;
+		double rate = link->inplace_bytes_per_s;
 
-		if (joins(m, link, ROLE_OWN, role, &own, &other))
-			rate += cost_inplace_bytes_per_s(link, use, footprint);
+		if (!joins_own(m, link, role))
+			continue;
+		sum += rate;
+		least = min_double(least, rate / cost_inplace_bytes_per_s(link, use, footprint));
 	}
-	return rate;
+	return least / sum * NS_PER_S;
+}
+
+static struct inplace inplace_of(const struct machine *m, enum role role)
+{
+	double sum = 0, least = INFINITY;
+
+	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
+		const struct weir_link_desc *link = &m->desc->link[i];
+		double rate = link->inplace_bytes_per_s;
+
+		if (!joins_own(m, link, role))
+			continue;
+		sum += rate;
+		least = min_double(least, rate / link->inplace_both_bytes_per_s);
+	}
+	if ((BOUND_MUTANT == 11 && role == ROLE_HOST) || (BOUND_MUTANT == 12 && role == ROLE_NEAR))
+		least *= 1.02;
+	return (struct inplace){least / sum * NS_PER_S, NS_PER_S / sum};
 }
 
 /* The footprint up to which every link to the host serves at its better rate. How much beyond that
@@ -198,12 +237,14 @@ static double inplace_reach(const struct machine *m, const struct weir_use *use)
 
 /* ------------------------------------------------------------------ uses */
 
+/* Lines of the time in place: four of struct bound_event's ns, and its two of near_ns. */
+enum { HOST_LINES = 4, NR_LINES = 6 };
+
 /* What a use costs per share of it that is away. */
 struct use_cost {
 	double hbm_ns; /* wherever it is */
 	double in_bytes, out_bytes;
-	double ns[4], slack_ns[4];
-	double near_ns[2];
+	double ns[NR_LINES], slack_ns[HOST_LINES];
 };
 
 /*
@@ -227,8 +268,8 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use, const
 	const struct weir_use as_declared = trace_use_declared(use);
 	double reach = inplace_reach(m, &as_declared);
 	double x = cost_expansion(&as_declared);
-	double within_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, 1);
-	double beyond_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, UINT64_MAX);
+	double within_ns = inplace_byte_ns(m, ROLE_HOST, &as_declared, 1);
+	double beyond_ns = inplace_byte_ns(m, ROLE_HOST, &as_declared, UINT64_MAX);
 	double y0 = min_double(reach / (double)use->bytes, 1);
 
 	c->hbm_ns = cost_hbm_ns(m->device, &as_declared);
@@ -239,83 +280,11 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use, const
 	inplace_lines(c->out_bytes * within_ns, c->out_bytes * beyond_ns, y0, &c->ns[2],
 		      &c->slack_ns[2]);
 	if (m->near_bytes > 0) {
-		double rate = inplace_rate(m, ROLE_NEAR, &as_declared, 1);
+		double near_ns = inplace_byte_ns(m, ROLE_NEAR, &as_declared, 1);
 
-		c->near_ns[0] = c->in_bytes / rate * NS_PER_S;
-		c->near_ns[1] = c->out_bytes / rate * NS_PER_S;
+		c->ns[HOST_LINES] = c->in_bytes * near_ns;
+		c->ns[HOST_LINES + 1] = c->out_bytes * near_ns;
 	}
-}
-
-/* ------------------------------------------------------------------ use in place, both ways */
-
-/* What a byte that a kernel writes in place takes of the time of its reads there, and the reverse,
- * in ns. */
-struct cross {
-	double in_of_out_ns, out_of_in_ns;
-};
-
-/* The slowest and the fastest of a step's uses one way, in place over a link; 0: there is none. */
-struct use_rates {
-	double least, most;
-};
-
-static struct use_rates use_rates(const struct trace *trace, const struct trace_step *step,
-				  const struct weir_link_desc *link, bool out)
-{
-	struct use_rates r = {0, 0};
-
-	for (uint32_t i = 0; i < step->nr_uses; i++) {
-		const struct weir_use use = trace_use_declared(&trace->uses[step->first_use + i]);
-		const double rate = cost_inplace_bytes_per_s(link, &use, 1);
-
-		if (!(out ? use.write_bytes : use.read_bytes))
-			continue;
-		r.least = r.most > 0 ? min_double(r.least, rate) : rate;
-		r.most = max_double(r.most, rate);
-	}
-	return r;
-}
-
-/*
- * Of all links to memories of a role together. On each link l, with in_l the rate of the slowest of
- * the reads, none misses translation, and both_l what each way carries at most while a kernel uses
- * both: time >= i_l / in_l + o_l * c_l for c_l <= 1 / both_l - 1 / in_l, if that does not exceed
- * 1 / out_l of the fastest write. The sum over the links is as in rates_init().
- */
-static struct cross cross_of(const struct machine *m, const struct trace *trace,
-			     const struct trace_step *step, enum role role)
-{
-	double sum[2] = {0, 0}, least[2] = {INFINITY, INFINITY};
-
-	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
-		const struct weir_link_desc *link = &m->desc->link[i];
-		const double both_ns =
-			NS_PER_S / link->inplace_both_bytes_per_s * (BOUND_MUTANT == 11 ? 1.05 : 1);
-		struct use_rates r[2];
-		uint32_t own, other;
-
-		if (!joins(m, link, ROLE_OWN, role, &own, &other))
-			continue;
-		for (int out = 0; out < 2; out++)
-			r[out] = use_rates(trace, step, link, out);
-		if (!(r[0].most > 0) || !(r[1].most > 0))
-			return (struct cross){0, 0};
-		for (int out = 0; out < 2; out++) {
-			const double share = duplex_share(both_ns, NS_PER_S / r[out].least,
-							  NS_PER_S / r[!out].most);
-
-			least[out] = min_double(least[out], share * r[out].least);
-			sum[out] += r[out].least;
-		}
-	}
-	return (struct cross){sum[0] > 0 ? least[0] / sum[0] : 0,
-			      sum[1] > 0 ? least[1] / sum[1] : 0};
-}
-
-static void cross_add(double *in_ns, double *out_ns, const struct use_cost *c, struct cross cross)
-{
-	*in_ns += c->out_bytes * cross.in_of_out_ns;
-	*out_ns += c->in_bytes * cross.out_of_in_ns;
 }
 
 /* ------------------------------------------------------------------ pieces and events */
@@ -397,10 +366,10 @@ static void event_add(struct bound_event *e, const struct use_cost *c, double sh
 {
 	e->in_bytes += share * c->in_bytes;
 	e->out_bytes += share * c->out_bytes;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < HOST_LINES; i++)
 		e->ns[i] += share * c->ns[i];
 	for (int i = 0; i < 2; i++)
-		e->near_ns[i] += share * c->near_ns[i];
+		e->near_ns[i] += share * c->ns[HOST_LINES + i];
 }
 
 /*
@@ -533,15 +502,49 @@ static double place_ns(const struct machine *m, const struct use_cost *c)
 {
 	double ns = c->ns[0] + c->ns[2];
 
-	return m->near_bytes > 0 ? sqrt(ns * (c->near_ns[0] + c->near_ns[1])) : ns;
+	return m->near_bytes > 0 ? sqrt(ns * (c->ns[HOST_LINES] + c->ns[HOST_LINES + 1])) : ns;
+}
+
+/*
+ * One line of a step's uses in place, ns[] of each from `line` on, whose bytes go in or out: have
+ * it take account of the bytes that go the other way.
+ */
+static void line_both(struct use_cost *costs, uint32_t nr, int line, bool out,
+		      const struct inplace *inplace)
+{
+	double most_ns = 0, share;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct use_cost *c = &costs[i];
+		double bytes = out ? c->out_bytes : c->in_bytes;
+
+		if (bytes > 0)
+			most_ns = max_double(most_ns, BOUND_MUTANT == 13 ? inplace->alone_ns
+									 : c->ns[line] / bytes);
+	}
+	/* of what goes the other way alone its own lines know more */
+	if (!(most_ns > 0))
+		return;
+	share = duplex_share(inplace->both_ns, most_ns, inplace->alone_ns);
+	for (uint32_t i = 0; i < nr; i++)
+		costs[i].ns[line] += share * (out ? costs[i].in_bytes : costs[i].out_bytes);
+}
+
+static void step_both(struct build *b, const struct trace_step *step)
+{
+	const struct machine *m = &b->machine;
+	struct use_cost *costs = &b->cost[step->first_use];
+
+	for (int l = 0; l < HOST_LINES; l++)
+		line_both(costs, step->nr_uses, l, l >= 2, &m->host);
+	for (int l = HOST_LINES; l < NR_LINES && m->near_bytes > 0; l++)
+		line_both(costs, step->nr_uses, l, l > HOST_LINES, &m->near);
 }
 
 static void step_build(struct build *b, uint32_t step)
 {
 	const struct trace_step *from = &b->trace->steps[step];
 	const struct machine *m = &b->machine;
-	const struct cross at_host = cross_of(m, b->trace, from, ROLE_HOST);
-	const struct cross at_near = cross_of(m, b->trace, from, ROLE_NEAR);
 	struct bound_step *s = &b->model->steps[step];
 	double hbm_ns = 0;
 
@@ -550,14 +553,13 @@ static void step_build(struct build *b, uint32_t step)
 		struct use_cost *c = &b->cost[i];
 
 		use_cost_init(c, &b->trace->uses[i], m);
-		cross_add(&c->ns[0], &c->ns[2], c, at_host);
-		cross_add(&c->near_ns[0], &c->near_ns[1], c, at_near);
 		b->use_step[i] = step;
 		hbm_ns += c->hbm_ns;
 		s->place_ns += place_ns(m, c);
-		for (int l = 0; l < 4; l++)
+		for (int l = 0; l < HOST_LINES; l++)
 			s->slack_ns[l] += c->slack_ns[l];
 	}
+	step_both(b, from);
 	if (from->compute_ns > 0)
 		s->alone_ns = from->compute_ns;
 	else if (from->name)
@@ -644,6 +646,8 @@ int bound_model_create(const struct trace *trace, const struct weir_machine_desc
 	b.model->nr_steps = trace->nr_steps;
 	b.model->budget_bytes = (double)budget_bytes;
 	b.model->near_bytes = b.machine.near_bytes * (BOUND_MUTANT == 8 ? 0.5 : 1);
+	b.machine.host = inplace_of(&b.machine, ROLE_HOST);
+	b.machine.near = inplace_of(&b.machine, ROLE_NEAR);
 	b.model->nr_resources =
 		b.machine.near_bytes > 0 ? BOUND_RESOURCE_NR : BOUND_HOST_RESOURCE_NR;
 	rates_init(&b.model->rates, &b.machine, BOUND_MUTANT == 1 ? ROLE_OWN : ROLE_OWN | ROLE_NEAR,

@@ -24,8 +24,9 @@
  * cannot take over from own memory. 4: what is in near memory is used in place at the host's price.
  * 5: all is on the host alone at first. 6: near memory is not filled from the host. 7: what comes
  * from near memory takes its links twice as long. 8: near memory has half its bytes. 9: what ports
- * send and receive is exchanged. 10: a port limits fewer links than it is for. 11: kernels that
- * read and write in place do so 5 % slower.
+ * send and receive is exchanged. 10: a port limits fewer links than it is for. 11: use in place of the
+ * host both ways is slower by 2 %. 12: the same of near memory. 13: how much it takes does not
+ * depend on how slow uses are.
  */
 #ifndef BOUND_MUTANT
 #define BOUND_MUTANT 0
@@ -34,18 +35,17 @@
 /* The resources of a step whose use takes time: the step lasts at least as long as each of them
  * is busy. A step's time prices are weights over these that add up to one. */
 enum bound_resource {
-	BOUND_ALONE,	 /* the kernel with everything in HBM: it is never faster */
-	BOUND_IN_WITHIN, /* the kernel's reads in place, as if all were within translation reach, and
-			   * what its writes there take of that way */
+	BOUND_ALONE,	  /* the kernel with everything in HBM: it is never faster */
+	BOUND_IN_WITHIN,  /* the kernel's reads in place, as if all were within translation reach */
 	BOUND_IN_BEYOND,  /* the same, as if all of which more is away than that missed it */
-	BOUND_OUT_WITHIN, /* the kernel's writes in place, likewise */
+	BOUND_OUT_WITHIN, /* the kernel's writes in place */
 	BOUND_OUT_BEYOND,
 	BOUND_LINK_IN, /* the host's links, all that goes in, and what duplex costs the other way */
 	BOUND_LINK_OUT, /* the host's links, all that goes out, likewise */
 	BOUND_HOST_RESOURCE_NR,
 	/* only where there is near memory: */
-	BOUND_NEAR_IN = BOUND_HOST_RESOURCE_NR, /* as BOUND_IN_WITHIN, at near memory */
-	BOUND_NEAR_OUT,				/* as BOUND_OUT_WITHIN, there */
+	BOUND_NEAR_IN = BOUND_HOST_RESOURCE_NR, /* the kernel's reads in place at near memory */
+	BOUND_NEAR_OUT,				/* the kernel's writes in place there */
 	BOUND_NEAR_LINK_IN,			/* as BOUND_LINK_IN, the links between own and */
 	BOUND_NEAR_LINK_OUT,			/* near memory; in is towards own memory */
 	BOUND_RESOURCE_NR

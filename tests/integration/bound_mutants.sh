@@ -22,6 +22,6 @@ build()
 		"$BUILD_DIR/libweir_tools.a" "$BUILD_DIR/libweir_internal.a"
 }
 
-mutants_find BOUND_MUTANT 11 workloads/bound*.c
+mutants_find BOUND_MUTANT 13 workloads/bound*.c
 mutants_test tests/property/test_bound_near_brute.c -O2
 mutants_try 'exceeds a schedule'

@@ -245,10 +245,9 @@ static void choose_pause(struct brute *b, const struct choice *x, uint32_t i)
 
 /* ------------------------------------------------------------------ a launch */
 
-/* Sums over a launch's uses: what it moves in place from end a to end b and back, in bytes, and the
- * longest time that takes. */
+/* Sums over a launch's uses: what it moves in place over each link from end a to end b, and back. */
 struct in_place {
-	double bytes[NR_LINKS][2], seconds[NR_LINKS][2];
+	struct bound_in_place way[NR_LINKS][2];
 };
 
 static void use_in_place(const struct brute *b, const struct choice *x, const struct trace_use *use,
@@ -271,10 +270,10 @@ static void use_in_place(const struct brute *b, const struct choice *x, const st
 		rate = bound_case_place_rate(&b->c->desc.link[l], use, share * (double)BOUND_BLOCK,
 					     &swell);
 		share *= swell * (double)BOUND_BLOCK / (double)use->bytes;
-		p->bytes[l][in] += share * (double)use->read_bytes;
-		p->bytes[l][!in] += share * (double)use->write_bytes;
-		p->seconds[l][in] += share * (double)use->read_bytes / rate;
-		p->seconds[l][!in] += share * (double)use->write_bytes / rate;
+		p->way[l][in].bytes += share * (double)use->read_bytes;
+		p->way[l][!in].bytes += share * (double)use->write_bytes;
+		p->way[l][in].seconds += share * (double)use->read_bytes / rate;
+		p->way[l][!in].seconds += share * (double)use->write_bytes / rate;
 	}
 }
 
@@ -284,8 +283,8 @@ static double launch_s(const struct brute *b, const struct choice *x)
 	const struct bound_case *c = b->c;
 	const struct weir_device_desc *dev = &c->desc.device[0];
 	const struct trace_step *step = &c->steps[x->step];
-	struct in_place p = {{{0}}, {{0}}};
-	double hbm = 0, time;
+	struct in_place p = {{{{0, 0}}}};
+	double hbm = 0, bytes[NR_LINKS][2], time;
 
 	for (uint32_t u = step->first_use; u < step->first_use + step->nr_uses; u++) {
 		const struct trace_use *use = &c->uses[u];
@@ -298,9 +297,14 @@ static double launch_s(const struct brute *b, const struct choice *x)
 		use_in_place(b, x, use, &p);
 	}
 	time = fmax(fmax(hbm, step->ops / dev->ops_per_s), (double)dev->launch_ns * 1e-9);
-	for (int i = 0; i < NR_LINKS; i++)
-		time = fmax(time, bound_case_place_s(&c->desc.link[i], p.bytes[i], p.seconds[i]));
-	return fmax(time, links_s(c, &x->load, p.bytes));
+	for (int i = 0; i < NR_LINKS; i++) {
+		const struct bound_in_place *to_b = &p.way[i][0], *to_a = &p.way[i][1];
+
+		bytes[i][0] = to_b->bytes;
+		bytes[i][1] = to_a->bytes;
+		time = fmax(time, bound_case_in_place_s(&c->desc.link[i], to_b, to_a));
+	}
+	return fmax(time, links_s(c, &x->load, bytes));
 }
 
 static uint32_t nr_at(const struct bound_case *c, const struct choice *x, unsigned int memory)

@@ -90,20 +90,19 @@ double bound_case_link_s(const struct weir_link_desc *link, double in, double ou
 	return fmin(both / link->duplex_bytes_per_s + rest, in_alone + out_alone);
 }
 
-double bound_case_place_s(const struct weir_link_desc *link, const double bytes[2],
-			  const double seconds[2])
+double bound_case_in_place_s(const struct weir_link_desc *link, const struct bound_in_place *in,
+			     const struct bound_in_place *out)
 {
-	double rate[2], left[2], together = INFINITY;
+	double most = link->inplace_both_bytes_per_s, in_rate, out_rate, shared;
 
-	if (!(bytes[0] > 0) || !(bytes[1] > 0))
-		return fmax(seconds[0], seconds[1]);
-	for (int way = 0; way < 2; way++) {
-		rate[way] = fmin(bytes[way] / seconds[way], link->inplace_both_bytes_per_s);
-		together = fmin(together, bytes[way] / rate[way]);
-	}
-	for (int way = 0; way < 2; way++)
-		left[way] = seconds[way] * (1 - together * rate[way] / bytes[way]);
-	return together + fmax(left[0], left[1]);
+	if (!(in->bytes > 0) || !(out->bytes > 0))
+		return fmax(in->seconds, out->seconds);
+	in_rate = in->bytes / in->seconds;
+	out_rate = out->bytes / out->seconds;
+	/* one of them is done after so long, and the other has the link for what is left */
+	shared = fmin(in->bytes / fmin(in_rate, most), out->bytes / fmin(out_rate, most));
+	return shared + fmax((in->bytes - shared * fmin(in_rate, most)) / in_rate,
+			     (out->bytes - shared * fmin(out_rate, most)) / out_rate);
 }
 
 double bound_case_place_rate(const struct weir_link_desc *link, const struct trace_use *use,
@@ -135,7 +134,8 @@ static void random_machine(struct random *r, bool reach, struct weir_machine_des
 {
 	struct weir_device_desc *dev = &d->device[0];
 	struct weir_link_desc *link = &d->link[0];
-	struct random side = *r; /* so that what was drawn before this was there stays the same */
+	/* apart, so that a seed gives the same case in all else as before there was this rate */
+	struct random both = {.state = ~r->state};
 	double alone;
 
 	*d = (struct weir_machine_desc){
@@ -156,7 +156,8 @@ static void random_machine(struct random *r, bool reach, struct weir_machine_des
 	link->duplex_bytes_per_s = random_between(r, 0.6, 1) * alone;
 	link->inplace_bytes_per_s = random_between(r, 0.5, 1) * alone;
 	link->inplace_duplex_bytes_per_s = link->duplex_bytes_per_s;
-	link->inplace_both_bytes_per_s = random_between(&side, 0.4, 1) * link->duplex_bytes_per_s;
+	link->inplace_both_bytes_per_s = random_between(&both, 0.4, 1) *
+					 fmin(link->inplace_bytes_per_s, link->duplex_bytes_per_s);
 	link->inplace_small_per_s = random_between(r, 100e6, 800e6);
 	link->inplace_large_per_s =
 		random_between(r, reach ? 0.02 : 0.1, reach ? 0.4 : 1) * link->inplace_small_per_s;
@@ -296,9 +297,25 @@ static void random_ports(struct random *r, struct weir_machine_desc *d)
 		random_port(r, d, 1, 2, own / 4);
 }
 
+/* The host is hardly of use in place, and own memory is fast: what limits a launch is what lies at
+ * the neighbour. */
+static void slow_in_place(struct weir_machine_desc *d)
+{
+	struct weir_link_desc *link = &d->link[0];
+	const double times = 0.01;
+
+	d->device[0].hbm_bytes_per_s *= 10;
+	d->device[0].hbm_random_bytes_per_s *= 10;
+	link->inplace_bytes_per_s *= times;
+	link->inplace_both_bytes_per_s *= times;
+	link->inplace_small_per_s *= times;
+	link->inplace_large_per_s *= times;
+	link->inplace_update_large_per_s *= times;
+}
+
 void bound_case_random_near(uint64_t seed, uint32_t max_blocks, struct bound_case *c)
 {
-	struct random r = {.state = seed};
+	struct random r = {.state = seed}, apart = {.state = ~seed};
 	struct weir_machine_desc *d = &c->desc;
 
 	random_case(&r, max_blocks, c);
@@ -317,4 +334,6 @@ void bound_case_random_near(uint64_t seed, uint32_t max_blocks, struct bound_cas
 	random_near_link(&r, &d->link[2]);
 	if (random_below(&r, 2))
 		random_ports(&r, d);
+	if (!random_below(&apart, 4))
+		slow_in_place(d);
 }

@@ -53,10 +53,16 @@ bool bound_case_covers(const struct bound_case *c, const struct trace_use *use, 
  * after the other. */
 double bound_case_link_s(const struct weir_link_desc *link, double in, double out);
 
-/* Time of a kernel's bytes in place, [0] one way over a link and [1] the other, which take so many
- * seconds alone: both at once, neither above the link's rate for that, and then the rest. */
-double bound_case_place_s(const struct weir_link_desc *link, const double bytes[2],
-			  const double seconds[2]);
+/* What a launch moves in place over a link one way, and how long that takes if nothing goes the
+ * other way. */
+struct bound_in_place {
+	double bytes, seconds;
+};
+
+/* Time of a launch's use in place over a link, both ways: at inplace_both_bytes_per_s at most until
+ * one of them is done. */
+double bound_case_in_place_s(const struct weir_link_desc *link, const struct bound_in_place *in,
+			     const struct bound_in_place *out);
 
 /* Rate of a use in place, and by how much whole sectors swell its bytes. */
 double bound_case_place_rate(const struct weir_link_desc *link, const struct trace_use *use,

@@ -428,6 +428,70 @@ static void test_bound_beyond_reach(void **state)
 	m->ops->destroy(m);
 }
 
+/* What launches that read and write 10 GB at the GPU, the host or the neighbour take, with room for 4
+ * GB of it: in place so many bytes in and out of each. */
+static double both_ways_s(const struct weir_machine_desc *d, const uint64_t *near_bytes,
+			  uint64_t read_bytes, uint64_t write_bytes, uint32_t granule)
+{
+	struct manager *m = tracer();
+	struct weir_use use = stream(alloc(m, 10 * GB), 10 * GB, WEIR_WRITE);
+	struct bound_result r;
+	struct trace *t;
+
+	use.read_bytes = read_bytes;
+	use.write_bytes = write_bytes;
+	use.granule = granule;
+	use.pattern = granule ? WEIR_RANDOM : WEIR_STREAM;
+	assert_int_equal(trace_manager_start(m), 0);
+	for (uint32_t i = 0; i < 20; i++)
+		launch(m, &use, 1, 0);
+	t = stop(m);
+	assert_int_equal(bound_compute(t, d, 0, 4 * GB, near_bytes, &r), 0);
+	trace_destroy(t);
+	m->ops->destroy(m);
+	return r.bound_s;
+}
+
+/* Six tenths are in place. While both ways are busy they share the link, until the shorter is
+ * done. */
+static void test_bound_both_ways_in_place(void **state)
+{
+	struct weir_machine_desc d;
+
+	(void)state;
+	machine(&d);
+	d.link[0].inplace_both_bytes_per_s = 30e9;
+	assert_near(both_ways_s(&d, NULL, 10 * GB, 10 * GB, 0), 20 * 6e9 / 30e9, 0.01);
+	assert_near(both_ways_s(&d, NULL, 10 * GB, 5 * GB, 0), 20 * (3e9 / 30e9 + 3e9 / 51e9),
+		    0.01);
+	assert_near(both_ways_s(&d, NULL, 5 * GB, 10 * GB, 0), 20 * (3e9 / 30e9 + 3e9 / 51e9),
+		    0.01);
+	/* slower than that anyway: 700 million accesses a second, of 32 bytes each */
+	d.link[0].inplace_reach_bytes = 100 * GB;
+	assert_near(both_ways_s(&d, NULL, 10 * GB, 10 * GB, 32), 20 * 6e9 / 22.4e9, 0.01);
+	/* less than half of that: no more is claimed than for one way after the other */
+	d.link[0].inplace_both_bytes_per_s = 20e9;
+	assert_near(both_ways_s(&d, NULL, 10 * GB, 10 * GB, 0), 20 * 12e9 / 51e9, 0.01);
+}
+
+/* The same at a neighbour, all of which can be there. */
+static void test_bound_both_ways_near(void **state)
+{
+	const uint64_t near_bytes[WEIR_MEMORIES_MAX] = {[2] = 10 * GB};
+	struct weir_machine_desc d;
+	double near_ns;
+
+	(void)state;
+	machine_with_near(&d);
+	d.device[0].hbm_bytes_per_s = 4000e9;
+	d.link[0].inplace_bytes_per_s = d.link[0].inplace_both_bytes_per_s = 2e9;
+	d.link[2].inplace_both_bytes_per_s = 300e9;
+	assert_near(both_ways_s(&d, near_bytes, 10 * GB, 10 * GB, 0), 20 * 6e9 / 302e9, 0.01);
+	/* that long for each byte read and half a byte written, at the neighbour */
+	near_ns = 0.5 / 300 + 0.5 / 385;
+	assert_near(both_ways_s(&d, near_bytes, 10 * GB, 5 * GB, 0), 120 / (1 / near_ns + 2), 0.01);
+}
+
 /* Two lives that do not fit together, used in turn, and dead contents between: what is written and
  * needed again crosses the link; what is overwritten need not. */
 static void test_bound_dead_contents_cost_nothing(void **state)
@@ -772,6 +836,8 @@ int main(void)
 		cmocka_unit_test(test_bound_near_long_stream),
 		cmocka_unit_test(test_bound_near_capacity),
 		cmocka_unit_test(test_bound_beyond_reach),
+		cmocka_unit_test(test_bound_both_ways_in_place),
+		cmocka_unit_test(test_bound_both_ways_near),
 		cmocka_unit_test(test_bound_dead_contents_cost_nothing),
 		cmocka_unit_test(test_bound_sliced_aggregation),
 		cmocka_unit_test(test_bound_two_beyond_reach),
