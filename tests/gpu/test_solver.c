@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The solvers and their kernels on the CUDA backend: fields of random shapes under every manager,
- * on as many devices as there are, each element against the CPU's; the kernels alone, in ranges cut
- * anywhere. WEIR_SOLVER_KERNELS names their library, SOLVER_CASES says how many cases there are
- * (24). The driver without a GPU has four devices, and sees what no wait orders.
+ * on as many devices as there are, each element against the CPU's; rows so long that several blocks
+ * add them; the kernels alone, in ranges cut anywhere. WEIR_SOLVER_KERNELS names their library,
+ * SOLVER_CASES says how many cases there are (24). The driver without a GPU has four devices, and sees what no wait orders.
  *
  * Long: yes
  */
@@ -56,13 +56,13 @@ static struct solver_shape shape_at(uint64_t random, enum solver_kind kind, bool
 	};
 }
 
-/* What pagerank runs on, split between any number of devices; once a case. */
-static void graph_make(struct solver_graph *g, uint64_t random, bool large)
+/* What pagerank runs on, split between any number of devices. */
+static void graph_make(struct solver_graph *g, uint32_t scale, uint64_t degree, uint64_t seed)
 {
 	const struct solver_graph_params ask = {
-		.scale = 7 + (uint32_t)(random >> 16) % (large ? 10 : 4),
-		.degree = 1 + (random >> 32) % 20,
-		.seed = random,
+		.scale = scale,
+		.degree = degree,
+		.seed = seed,
 		.weights = true,
 	};
 	char err[256] = "";
@@ -131,7 +131,8 @@ static void test_solver_managers(void **state)
 		struct solver_graph graph;
 
 		if (solver_on_graph(&p)) {
-			graph_make(&graph, random, false);
+			graph_make(&graph, 7 + (uint32_t)(random >> 16) % 4,
+				   1 + (random >> 32) % 20, random);
 			p.graph = &graph;
 		}
 		for (unsigned int k = 0; solver_managers[k]; k++) {
@@ -146,6 +147,34 @@ static void test_solver_managers(void **state)
 		if (p.graph)
 			solver_graph_close(&graph);
 	}
+}
+
+/* Rows of several pieces, on any number of devices, whole and in slices. */
+static void test_solver_pieces(void **state)
+{
+	struct solver_graph graph;
+
+	(void)state;
+	graph_make(&graph, 17, 20, SEED);
+	assert_true(graph.nr_pieces > 2);
+	for (enum solver_kind kind = SOLVER_PAGERANK; kind <= SOLVER_SSSP; kind++) {
+		struct solver_params p = {
+			.kind = kind,
+			.graph = &graph,
+			.iterations = 3,
+			.passes = 1,
+			.check = true,
+		};
+		const uint64_t hash = run_one(&solver_manager_single, &p, 0);
+
+		for (uint64_t devices = 1; devices <= 4; devices++) {
+			const uint64_t random = (devices - 1) << 8;
+
+			assert_true(run_one(&solver_manager_weir, &p, random) == hash);
+			assert_true(run_one(&solver_manager_memcpy, &p, random) == hash);
+		}
+	}
+	solver_graph_close(&graph);
 }
 
 /* ------------------------------------------------------------------ the kernels alone */
@@ -306,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_solver_ranges),
 		cmocka_unit_test(test_solver_refused),
 		cmocka_unit_test(test_solver_managers),
+		cmocka_unit_test(test_solver_pieces),
 	};
 
 	return cmocka_run_group_tests_name("solver", tests, test_cuda_required, NULL);

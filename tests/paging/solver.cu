@@ -4,8 +4,8 @@
  * plain loops: rows shorter than a warp, than a block and longer, fields of one slice and of more
  * than a thread's steps, launches of one range and of two whose slices' neighbours lie elsewhere;
  * of als rows of few and of many ratings, read from two parts; of pagerank and sssp rows of no
- * edge, of some, and of so many that a whole block adds them. tests/integration/paging_warps.sh
- * runs it.
+ * edge, of some, of so many that a whole block adds them, and of several pieces, of which the last
+ * one is whole, or has one edge or some. tests/integration/paging_warps.sh runs it.
  */
 #include "workloads/solver/cuda/als.cuh"
 #include "workloads/solver/cuda/graph.cuh"
@@ -220,15 +220,24 @@ static void factor(struct ratings r, uint32_t side)
 /* ---- graphs */
 
 /* Rows of these many edges, again and again; the vector in two parts. */
-static const uint32_t degrees[] = {0, 1, 2, 31, 32, 33, 700, 1024, 1025, 3000};
+static const uint32_t degrees[] = {0,	 1,    2,    31,   32,	 33,	700,
+				   1024, 1025, 3000, 8192, 8193, 16384, 40000};
 
 struct plain_rows {
 	std::vector<uint64_t> offset;
 	std::vector<uint32_t> neighbour;
 	std::vector<float> in, behind;
+	std::vector<struct solver_piece> piece;
 	struct solver_rows rows;
 	struct solver_vector vector;
 };
+
+/* Of a row that is behind nr others. */
+static void plain_pieces(struct plain_rows *r, uint32_t nr, uint32_t degree)
+{
+	for (uint32_t i = 0; i * 8192 < degree && degree > 8192; i++)
+		r->piece.push_back({77 + nr, i, -5, 0});
+}
 
 static void plain_rows_make(struct plain_rows *r, uint32_t nr, uint64_t edges_before)
 {
@@ -236,18 +245,27 @@ static void plain_rows_make(struct plain_rows *r, uint32_t nr, uint64_t edges_be
 
 	r->offset.assign(1, edges_before);
 	r->neighbour.clear();
+	r->piece.clear();
 	for (uint32_t row = 0; row < nr; row++) {
-		const uint32_t degree = degrees[row * 7 % 10];
+		const uint32_t degree = degrees[row * 5 % 14];
 
 		for (uint32_t i = 0; i < degree; i++)
 			r->neighbour.push_back((uint32_t)(point_mix(r->neighbour.size()) % n));
 		r->offset.push_back(r->offset.back() + degree);
+		plain_pieces(r, row, degree);
 	}
 	r->in.resize(n);
 	for (uint32_t i = 0; i < n; i++)
 		r->in[i] = point_begin(i);
 	r->behind.assign(r->in.begin() + cut, r->in.end());
-	r->rows = {77, nr, r->offset.data(), r->neighbour.data(), nullptr, r->neighbour.size()};
+	r->rows = {77,
+		   nr,
+		   r->offset.data(),
+		   r->neighbour.data(),
+		   nullptr,
+		   r->neighbour.size(),
+		   r->piece.data(),
+		   (uint32_t)r->piece.size()};
 	r->vector.nr_parts = 2;
 	r->vector.part_first[0] = 0;
 	r->vector.part_first[1] = cut;
@@ -256,18 +274,43 @@ static void plain_rows_make(struct plain_rows *r, uint32_t nr, uint64_t edges_be
 	r->vector.part[1] = r->behind.data();
 }
 
-static float plain_rank(const struct plain_rows &r, uint32_t row, float base, float damping)
+/* Every lanes-th value in a sum, and halves of these onto each other. */
+static float plain_sum(const std::vector<float> &values, uint64_t lanes)
 {
-	const uint64_t nr = r.offset[row + 1] - r.offset[row];
-	const uint64_t lanes = nr > 1024 ? 256 : 32;
 	std::vector<float> sum(lanes);
 
-	for (uint64_t i = 0; i < nr; i++)
-		sum[i % lanes] += r.in[r.neighbour[r.offset[row] - r.offset[0] + i]];
+	for (uint64_t i = 0; i < values.size(); i++)
+		sum[i % lanes] += values[i];
 	for (uint64_t half = lanes / 2; half; half /= 2)
 		for (uint64_t i = 0; i < half; i++)
 			sum[i] += sum[i + half];
-	return nr ? (base + damping * sum[0]) / (float)nr : 0;
+	return sum[0];
+}
+
+static float plain_rank(const struct plain_rows &r, uint32_t row, float base, float damping)
+{
+	std::vector<float> values, pieces;
+
+	for (uint64_t e = r.offset[row] - r.offset[0]; e < r.offset[row + 1] - r.offset[0]; e++)
+		values.push_back(r.in[r.neighbour[e]]);
+	for (uint64_t at = 0; at < values.size() && values.size() > 1024; at += 8192)
+		pieces.push_back(plain_sum({values.begin() + (ptrdiff_t)at,
+					    values.begin() + (ptrdiff_t)std::min<uint64_t>(
+								     at + 8192, values.size())},
+					   256));
+	return values.empty() ? 0
+			      : (base + damping * plain_sum(pieces.empty() ? values : pieces, 32)) /
+					(float)values.size();
+}
+
+/* What a launch leaves for the next one. */
+static bool pieces_are_as_before(const struct plain_rows &r)
+{
+	bool good = !r.piece.empty();
+
+	for (const struct solver_piece &piece : r.piece)
+		good &= !piece.nr_done;
+	return good;
 }
 
 static void ranks(uint32_t nr, bool begins)
@@ -285,7 +328,11 @@ static void ranks(uint32_t nr, bool begins)
 	args.out = out.data();
 	if (begins)
 		args.in.nr_parts = 0;
-	LAUNCH(pagerank, ROWS_BLOCKS(args.rows), BLOCK_THREADS, args);
+	for (int again = 0; again < 2; again++) {
+		out.assign(nr, -1);
+		LAUNCH(pagerank, ROWS_BLOCKS(args.rows), BLOCK_THREADS, args);
+		good &= pieces_are_as_before(r);
+	}
 	if (begins)
 		r.in.assign(r.in.size(), 0);
 	for (uint32_t row = 0; row < nr; row++)
@@ -329,7 +376,7 @@ static void distances(uint32_t nr)
 		if (least < own)
 			want[row / 8] = 9;
 	}
-	good &= changed == want;
+	good &= changed == want && pieces_are_as_before(r);
 	/* Two ranges, and a beginning between them. */
 	commits.nr_ranges = 3;
 	commits.range[0] = {&next[0], &out[0], 0, 10};

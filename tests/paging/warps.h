@@ -536,6 +536,15 @@ template <typename T> static inline T __ldcs(const T *at)
 	return *at;
 }
 
+template <typename T> static inline T __ldcg(const T *at)
+{
+	return *at;
+}
+
+static inline void __threadfence()
+{
+}
+
 template <typename T> static inline T __ldg(const T *at)
 {
 	return *at;

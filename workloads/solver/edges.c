@@ -78,6 +78,37 @@ static void weights_put(struct solver_job *job, stream_id_t stream, uint8_t *to,
 	free(buffer);
 }
 
+/* List the pieces of a device's rows; out NULL: count them. */
+static uint32_t pieces_list(const struct solver_job *job, uint32_t d, struct solver_piece *out)
+{
+	const struct csr *csr = &job->p->graph->input.graph;
+	uint32_t nr = 0;
+
+	for (uint32_t v = first_vertex(job, d); v < first_vertex(job, d + 1); v++) {
+		const uint32_t of_row = solver_graph_pieces(csr_degree(csr, v));
+
+		for (uint32_t i = 0; i < of_row && out; i++)
+			out[nr + i] = (struct solver_piece){.vertex = v, .index = i};
+		nr += of_row;
+	}
+	return nr;
+}
+
+static void pieces_alloc(struct solver_job *job, struct solver_edges *edges, uint32_t d)
+{
+	const uint32_t nr = pieces_list(job, d, NULL);
+	struct solver_piece *list = malloc(nr * sizeof(*list) + 1);
+
+	if (!list) {
+		solver_fail(job, -EAGAIN, "this computer has no memory for what a run keeps");
+		return;
+	}
+	(void)pieces_list(job, d, list);
+	edges->host_piece[d] = list;
+	edges->nr_pieces[d] = nr;
+	edges->piece[d] = solver_device_alloc(job, d, nr * sizeof(*list), "rows' pieces");
+}
+
 static void device_fill(struct solver_job *job, struct solver_edges *edges, uint32_t d)
 {
 	const struct csr *csr = &job->p->graph->input.graph;
@@ -92,6 +123,8 @@ static void device_fill(struct solver_job *job, struct solver_edges *edges, uint
 	put(job, stream, edges->offset[d], csr->offset + first_vertex(job, d),
 	    (nr_vertices(job, d) + UINT64_C(1)) * sizeof(*csr->offset));
 	put(job, stream, edges->neighbour[d], csr->narrow + first, nr * sizeof(*csr->narrow));
+	put(job, stream, edges->piece[d], edges->host_piece[d],
+	    edges->nr_pieces[d] * sizeof(**edges->piece));
 	if (edges->weight[d])
 		weights_put(job, stream, edges->weight[d], first, nr);
 	b->ops->stream_destroy(b, stream);
@@ -111,6 +144,8 @@ void solver_edges_init(struct solver_job *job)
 			solver_device_alloc(job, d, nr * sizeof(*edges->neighbour[d]), "edges");
 		if (job->p->kind == SOLVER_SSSP)
 			edges->weight[d] = solver_device_alloc(job, d, nr, "weights");
+		if (!job->p->graph->phantom)
+			pieces_alloc(job, edges, d);
 		if (!job->p->graph->phantom && !job->status)
 			device_fill(job, edges, d);
 	}
@@ -125,6 +160,8 @@ void solver_edges_fini(struct solver_job *job)
 		b->ops->device_free(b, edges->offset[d]);
 		b->ops->device_free(b, edges->neighbour[d]);
 		b->ops->device_free(b, edges->weight[d]);
+		b->ops->device_free(b, edges->piece[d]);
+		free(edges->host_piece[d]);
 	}
 }
 
@@ -133,7 +170,8 @@ uint64_t solver_edge_bytes(const struct solver_params *p)
 	const struct solver_graph *g = p->graph;
 
 	return (g->nr_vertices + p->devices) * sizeof(uint64_t) +
-	       g->nr_edges * (sizeof(uint32_t) + (p->kind == SOLVER_SSSP));
+	       g->nr_edges * (sizeof(uint32_t) + (p->kind == SOLVER_SSSP)) +
+	       g->nr_pieces * sizeof(struct solver_piece);
 }
 
 /* ------------------------------------------------------------------ a launch's part */
@@ -145,6 +183,28 @@ static void own_add(struct solver_rows_part *part, const void *addr, uint64_t by
 							      .bytes = bytes,
 							      .kind = WEIR_READ,
 							      .read_bytes = bytes};
+}
+
+/* The pieces of a part's rows, which a launch keeps what it needs for them in. */
+static void pieces_part(const struct solver_job *job, uint32_t device, struct solver_rows_part *out)
+{
+	const struct solver_piece *all = job->edges.host_piece[device];
+	const uint32_t nr = job->edges.nr_pieces[device];
+	struct solver_rows *rows = &out->rows;
+	uint64_t begin, end, bytes;
+
+	SEARCH_SORTED(begin, 0, nr, all[begin].vertex < rows->first);
+	SEARCH_SORTED(end, begin, nr, all[end].vertex < rows->first + rows->nr);
+	if (begin == end)
+		return;
+	rows->piece = job->edges.piece[device] + begin;
+	rows->nr_pieces = (uint32_t)(end - begin);
+	bytes = rows->nr_pieces * sizeof(*rows->piece);
+	out->own[out->nr_own++] = (struct weir_use){.addr = rows->piece,
+						    .bytes = bytes,
+						    .kind = WEIR_WRITE,
+						    .read_bytes = bytes,
+						    .write_bytes = bytes};
 }
 
 void solver_edges_part(const struct solver_job *job, uint32_t device, uint32_t first_slice,
@@ -174,6 +234,7 @@ void solver_edges_part(const struct solver_job *job, uint32_t device, uint32_t f
 		out->rows.weight = edges->weight[device] + skipped;
 		own_add(out, out->rows.weight, out->rows.nr_edges);
 	}
+	pieces_part(job, device, out);
 }
 
 void solver_edges_write(struct solver_rows_part *part, void *addr, uint64_t bytes)

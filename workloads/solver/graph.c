@@ -10,6 +10,7 @@
 
 #include "src/base/util.h"
 #include "workloads/solver/graph_summary.h"
+#include "workloads/solver/kernels.h"
 
 /* ------------------------------------------------------------------ a random graph in the mean */
 
@@ -109,8 +110,10 @@ static int real_open(const struct solver_graph_params *p, struct solver_graph *g
 	if (rc)
 		return rc;
 	g->nr_edges = g->input.graph.nr_edges;
-	for (uint64_t v = 0; v < g->nr_vertices; v++)
+	for (uint64_t v = 0; v < g->nr_vertices; v++) {
 		g->nr_isolated += !csr_degree(&g->input.graph, v);
+		g->nr_pieces += solver_graph_pieces(csr_degree(&g->input.graph, v));
+	}
 	rc = source_find(g, err, err_bytes);
 	if (rc)
 		graph_input_close(&g->input);
@@ -139,6 +142,12 @@ int solver_graph_open(const struct solver_graph_params *params, struct solver_gr
 }
 
 /* ------------------------------------------------------------------ what is asked of it */
+
+uint32_t solver_graph_pieces(uint64_t nr_edges)
+{
+	return nr_edges > SOLVER_PIECE_EDGES ? (uint32_t)div_round_up(nr_edges, SOLVER_PIECE_EDGES)
+					     : 0;
+}
 
 static uint64_t listed_before(const struct solver_share *share, uint64_t vertex)
 {

@@ -39,6 +39,7 @@ struct solver_graph {
 	uint64_t nr_vertices; /* 2^scale */
 	uint64_t nr_edges;    /* each in both directions, and none twice */
 	uint64_t nr_isolated; /* vertices without edges */
+	uint64_t nr_pieces;   /* of rows that have several (kernels.h); of a phantom one 0 */
 	uint32_t source;      /* of sssp: a vertex with edges */
 	bool phantom;
 	struct graph_input input;			  /* unless it is phantom */
@@ -93,6 +94,9 @@ WEIR_MUST_CHECK int solver_graph_make_lists(struct solver_graph *g, uint32_t nr_
 
 /* How many rounds it has. */
 uint32_t solver_graph_rounds(void);
+
+/* Into how many pieces a row of so many edges is cut, if there are several; else 0. */
+uint32_t solver_graph_pieces(uint64_t nr_edges);
 
 /* How many edges end at the vertices of some slices. */
 uint64_t solver_graph_edges(const struct solver_graph *g, uint32_t first_slice, uint32_t end_slice);

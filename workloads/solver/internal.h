@@ -15,6 +15,9 @@ struct solver_edges {
 	uint64_t *offset[WEIR_DEVICES_MAX]; /* of a device's vertices, and one more */
 	uint32_t *neighbour[WEIR_DEVICES_MAX];
 	uint8_t *weight[WEIR_DEVICES_MAX]; /* of sssp */
+	/* Of rows that are cut into pieces, in vertices' order: the device's, and the host's. */
+	struct solver_piece *piece[WEIR_DEVICES_MAX], *host_piece[WEIR_DEVICES_MAX];
+	uint32_t nr_pieces[WEIR_DEVICES_MAX];
 };
 
 /* Of sssp, in the same memory. */

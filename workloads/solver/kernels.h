@@ -87,6 +87,8 @@ struct solver_rows {
 	const uint32_t *neighbour; /* of all their edges, of which offset[0] are others' before */
 	const uint8_t *weight;	   /* of sssp: of each of these; else NULL */
 	uint64_t nr_edges;
+	struct solver_piece *piece; /* of all of these rows that have several, for GPUs alone */
+	uint32_t nr_pieces;
 };
 
 /* Edges of a row are added in so many sums, the i-th one to sum i modulo their number, and then
@@ -94,6 +96,22 @@ struct solver_rows {
 #define SOLVER_ROW_LANES 32u
 #define SOLVER_LONG_ROW 1024u /* rows of more edges than that have */
 #define SOLVER_LONG_ROW_LANES 256u
+
+/*
+ * Such a row is cut into pieces of so many edges each, from its first edge on, the last one with
+ * what is left. Each is added by itself; then their sums are, as edges of a row that is not long.
+ * On a GPU the blocks of a launch that begin first have a piece each of those rows that have
+ * several, so that no launch waits for the row that has most edges.
+ */
+#define SOLVER_PIECE_EDGES 8192u
+
+/* Pieces of a row follow each other. */
+struct solver_piece {
+	uint32_t vertex;  /* whose row it is of */
+	uint32_t index;	  /* which of the row's pieces, from 0 on */
+	float sum;	  /* scratch: what its edges were joined to */
+	uint32_t nr_done; /* scratch, of a row's first piece: how many are; 0 between launches */
+};
 
 /*
  * pagerank: what each of some vertices gives along each of its edges, (base + damping * sum of in

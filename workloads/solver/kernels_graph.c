@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "workloads/solver/cuda.h"
 #include "workloads/solver/kernels.h"
 #include "workloads/solver/point.h"
@@ -18,17 +19,39 @@ static float element(const struct solver_vector *v, uint32_t at)
 
 /* ---- pagerank */
 
-static float row_sum(const struct solver_pagerank_args *a, const uint32_t *neighbour, uint64_t nr)
+/* Halves of sums onto each other. */
+static float sums_join(float *sum, uint32_t nr)
 {
-	const uint32_t lanes = nr > SOLVER_LONG_ROW ? SOLVER_LONG_ROW_LANES : SOLVER_ROW_LANES;
+	for (uint32_t half = nr / 2; half; half /= 2)
+		for (uint32_t i = 0; i < half; i++)
+			sum[i] = point_add(sum[i], sum[i + half]);
+	return sum[0];
+}
+
+static float edges_sum(const struct solver_pagerank_args *a, const uint32_t *neighbour, uint64_t nr,
+		       uint32_t lanes)
+{
 	float sum[SOLVER_LONG_ROW_LANES] = {0};
 
 	for (uint64_t i = 0; i < nr; i++)
 		sum[i % lanes] = point_add(sum[i % lanes], element(&a->in, neighbour[i]));
-	for (uint32_t half = lanes / 2; half; half /= 2)
-		for (uint32_t i = 0; i < half; i++)
-			sum[i] = point_add(sum[i], sum[i + half]);
-	return sum[0];
+	return sums_join(sum, lanes);
+}
+
+static float row_sum(const struct solver_pagerank_args *a, const uint32_t *neighbour, uint64_t nr)
+{
+	float sum[SOLVER_ROW_LANES] = {0};
+
+	if (nr <= SOLVER_LONG_ROW)
+		return edges_sum(a, neighbour, nr, SOLVER_ROW_LANES);
+	for (uint64_t at = 0; at < nr; at += SOLVER_PIECE_EDGES) {
+		float *lane = &sum[at / SOLVER_PIECE_EDGES % SOLVER_ROW_LANES];
+
+		*lane = point_add(*lane,
+				  edges_sum(a, neighbour + at, MIN(nr - at, SOLVER_PIECE_EDGES),
+					    SOLVER_LONG_ROW_LANES));
+	}
+	return sums_join(sum, SOLVER_ROW_LANES);
 }
 
 static void pagerank_cpu(const void *args)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pagerank and sssp on the GPU: a block has the rows of one slice, a warp one row at a time, a lane
- * every 32nd edge. Rows with very many edges are left to the whole block, at the end. The vector is
- * read four bytes at a time wherever edges come from: HBM's rate for sectors is what limits it.
- * Sums are in the order of the CPU's.
+ * every 32nd edge. Rows with many edges are left to the whole block, at the end. Those with very
+ * many are cut into pieces, which have a block each: these begin first. The vector is read four
+ * bytes at a time wherever edges come from: HBM's rate for sectors is what limits it. Sums are in
+ * the order of the CPU's.
  */
 #ifndef WEIR_SOLVER_CUDA_GRAPH_CUH
 #define WEIR_SOLVER_CUDA_GRAPH_CUH
@@ -13,7 +14,7 @@
 #include "workloads/solver/cuda/stencil.cuh"
 
 #define ROWS_OF_BLOCK 32u
-#define ROWS_BLOCKS(rows) (((rows).nr + ROWS_OF_BLOCK - 1) / ROWS_OF_BLOCK)
+#define ROWS_BLOCKS(rows) ((rows).nr_pieces + ((rows).nr + ROWS_OF_BLOCK - 1) / ROWS_OF_BLOCK)
 
 static_assert(SOLVER_ROW_LANES == LANES && SOLVER_LONG_ROW_LANES == BLOCK_THREADS,
 	      "a sum has a lane");
@@ -65,11 +66,56 @@ template <typename F> __device__ static inline float block_join(const F &f, floa
 	return threadIdx.x < LANES ? warp_join(f, values[threadIdx.x]) : 0;
 }
 
-/* All rows of a block. What f.edge() is asked for are numbers of a launch's edges. */
-template <typename F> __device__ static inline void rows_do(const F &f, const struct solver_rows &r)
+/* The values of a row's pieces, of which the calling warp has done one; true: the last one, and
+ * *value becomes that of the row. One lane counts for the warp, and its fences are for all. */
+template <typename F>
+__device__ static inline bool pieces_join(const F &f, struct solver_piece *first, uint32_t index,
+					  uint32_t nr, float *value)
+{
+	const uint32_t lane = threadIdx.x % LANES;
+	float joined = f.nothing();
+	uint32_t nr_before = 0;
+
+	if (!lane) {
+		first[index].sum = *value;
+		__threadfence();
+		nr_before = atomicAdd(&first->nr_done, 1u);
+		__threadfence();
+	}
+	__syncwarp();
+	if (__shfl_sync(~0u, nr_before, 0) + 1 < nr)
+		return false;
+	for (uint32_t i = lane; i < nr; i += LANES)
+		joined = f.join(joined, __ldcg(&first[i].sum));
+	*value = warp_join(f, joined);
+	if (!lane)
+		first->nr_done = 0;
+	return true;
+}
+
+/* A piece of a row; the row's end, if it is the last one that is done. */
+template <typename F>
+__device__ static inline void piece_do(const F &f, const struct solver_rows &r, uint32_t at)
+{
+	const uint32_t i = r.piece[at].vertex - r.first, index = r.piece[at].index;
+	const uint64_t begin = r.offset[i] - r.offset[0], last = r.offset[i + 1] - r.offset[0];
+	const uint64_t from = begin + (uint64_t)index * SOLVER_PIECE_EDGES;
+	const uint64_t to = min(from + SOLVER_PIECE_EDGES, last);
+	const uint32_t nr =
+		(uint32_t)((last - begin + SOLVER_PIECE_EDGES - 1) / SOLVER_PIECE_EDGES);
+	float value = block_join(f, lane_join(f, from, to, threadIdx.x, BLOCK_THREADS));
+
+	if (threadIdx.x < LANES && pieces_join(f, &r.piece[at - index], index, nr, &value) &&
+	    !threadIdx.x)
+		f.end(i, last - begin, value);
+}
+
+/* The rows of a block, but for those that are cut into pieces. */
+template <typename F>
+__device__ static inline void rows_do(const F &f, const struct solver_rows &r, uint32_t block)
 {
 	const uint32_t lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-	const uint32_t first = blockIdx.x * ROWS_OF_BLOCK, end = min(first + ROWS_OF_BLOCK, r.nr);
+	const uint32_t first = block * ROWS_OF_BLOCK, end = min(first + ROWS_OF_BLOCK, r.nr);
 	const uint64_t before = r.offset[0];
 
 	for (uint32_t i = first + warp; i < end; i += WARPS) {
@@ -86,12 +132,22 @@ template <typename F> __device__ static inline void rows_do(const F &f, const st
 		const uint64_t begin = r.offset[i] - before, last = r.offset[i + 1] - before;
 		float value;
 
-		if (last - begin <= SOLVER_LONG_ROW)
+		if (last - begin <= SOLVER_LONG_ROW || last - begin > SOLVER_PIECE_EDGES)
 			continue;
 		value = block_join(f, lane_join(f, begin, last, threadIdx.x, BLOCK_THREADS));
 		if (!threadIdx.x)
 			f.end(i, last - begin, value);
 	}
+}
+
+/* What a block of a launch does. What f.edge() is asked for are numbers of the launch's edges. */
+template <typename F>
+__device__ static inline void block_do(const F &f, const struct solver_rows &r)
+{
+	if (blockIdx.x < r.nr_pieces)
+		piece_do(f, r, blockIdx.x);
+	else
+		rows_do(f, r, blockIdx.x - r.nr_pieces);
 }
 
 /* ---- pagerank */
@@ -126,7 +182,7 @@ __global__ void __launch_bounds__(BLOCK_THREADS)
 {
 	const struct rank_rows f = {p};
 
-	rows_do(f, p.rows);
+	block_do(f, p.rows);
 }
 
 /* ---- sssp */
@@ -166,7 +222,7 @@ __global__ void __launch_bounds__(BLOCK_THREADS)
 {
 	const struct relax_rows f = {p};
 
-	rows_do(f, p.rows);
+	block_do(f, p.rows);
 }
 
 __global__ void commit(const __grid_constant__ struct solver_commit_args p)

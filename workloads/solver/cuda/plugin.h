@@ -53,7 +53,7 @@ SOLVER_CUDA_EXPORT const char *solver_cuda_error(void);
 /* Change the constant when a function or its meaning changes; sizes of arguments show anyway. */
 static inline uint64_t solver_cuda_abi_here(void)
 {
-	return (UINT64_C(2) << 32) + sizeof(struct solver_stencil_args) +
+	return (UINT64_C(3) << 32) + sizeof(struct solver_stencil_args) +
 	       sizeof(struct solver_als_args) + sizeof(struct solver_pagerank_args) +
 	       sizeof(struct solver_relax_args) + sizeof(struct solver_commit_args) +
 	       sizeof(struct solver_fill_args) + sizeof(struct solver_hash_args);
@@ -92,7 +92,8 @@ static inline bool solver_cuda_rows_valid(const struct solver_rows *rows,
 					  const struct solver_vector *in)
 {
 	return rows->nr && rows->nr <= UINT32_MAX - rows->first && rows->offset &&
-	       in->nr_parts <= WEIR_DEVICES_MAX;
+	       rows->nr_pieces <= rows->nr_edges / SOLVER_PIECE_EDGES * 2 &&
+	       (rows->piece || !rows->nr_pieces) && in->nr_parts <= WEIR_DEVICES_MAX;
 }
 
 static inline bool solver_cuda_commit_valid(const struct solver_commit_args *p)
