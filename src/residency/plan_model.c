@@ -755,12 +755,13 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 		const struct stage_life *life = &s->life[i];
 		uint32_t l = life->life;
-		double blocks = m->level[i] - m->life[l].resident, part[PLAN_BELOW_MAX];
+		double blocks = MIN(m->level[i] - m->life[l].resident, room);
+		double part[PLAN_BELOW_MAX];
 
-		if (m->life[l].used == m->turn || life->overwritten ||
+		if (blocks < TINY || m->life[l].used == m->turn || life->overwritten ||
 		    !span_has(&s->alive[l], s->nr_stages, g))
 			continue;
-		blocks = slack_in(m, l, MIN(blocks, room));
+		blocks = slack_in(m, l, blocks);
 		if (blocks < TINY)
 			continue;
 		split_coming(m, l, blocks, part);
@@ -779,65 +780,76 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 	return room;
 }
 
-/* Look at stage j: what dies before it, and what it wants. taken: blocks resident by then. */
-static void look_at(struct plan_model *m, uint32_t j, double *taken)
+static bool has_slack(const struct plan_model *m, const double slack[])
+{
+	return slack[0] >= TINY || (m->input->nr_below > 1 && slack[1] >= TINY);
+}
+
+static bool can_fetch(const struct plan_model *m, double room)
+{
+	return room >= TINY && has_slack(m, m->slack_in);
+}
+
+/*
+ * Look at stage j: what dies before it, what it wants, and what of that can come now. What it uses
+ * is from then on no longer one that can go now. taken: blocks resident by then. @return the room
+ * left. Most of a plan's time goes by here, so what does not change is kept in variables.
+ */
+static double look_at(struct plan_model *m, uint32_t g, uint32_t j, double room, double *taken)
 {
 	const struct stage *stage = &m->stages->stage[j];
+	const struct stage_life *use = &m->stages->life[stage->first_life];
+	const double *level = &m->level[stage->first_life];
+	struct model_life *life = m->life;
+	const uint64_t turn = m->turn;
+	double sum = *taken;
 
 	m->work += stage->nr_deaths + 3ull * stage->nr_lives;
 	for (uint32_t i = 0; i < stage->nr_deaths; i++) {
 		uint32_t l = m->stages->death[stage->first_death + i];
 
-		*taken -= ahead_blocks(m, l);
+		sum -= ahead_blocks(m, l);
 		ahead_set(m, l, 0);
 	}
-	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
-		uint32_t l = m->stages->life[i].life;
-		double ahead = ahead_blocks(m, l);
+	for (uint32_t i = 0; i < stage->nr_lives; i++) {
+		struct model_life *l = &life[use[i].life];
+		double ahead = l->looked == turn ? l->ahead : l->resident;
 
-		m->life[l].wanted = MAX(ahead, m->level[i]);
-		*taken += m->life[l].wanted - ahead;
+		l->wanted = MAX(ahead, level[i]);
+		sum += l->wanted - ahead;
 	}
-}
+	*taken = sum;
+	if (can_fetch(m, room))
+		room = fetch_ahead(m, g, j, room);
+	for (uint32_t i = 0; i < stage->nr_lives; i++) {
+		struct model_life *l = &life[use[i].life];
 
-static bool has_slack(const struct plan_model *m, const double slack[])
-{
-	return slack[0] >= TINY || (m->input->nr_below > 1 && slack[1] >= TINY);
+		l->used = l->looked = turn;
+		l->ahead = l->wanted;
+	}
+	return room;
 }
 
 /* Use what the links have left during stage g for the stages after it. */
 static void look_ahead(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
-	uint32_t nr_stages = m->stages->nr_stages;
+	const uint32_t nr_stages = m->stages->nr_stages;
 	struct candidates candidates;
-	bool can_fetch, can_evict;
 	double taken = m->taken, room = input->budget_blocks - taken;
 
 	candidates_start(m, g, &candidates);
-	for (uint32_t n = 1; n < nr_stages && n <= AHEAD_MAX; n++) {
-		uint32_t j = (g + n) % nr_stages;
-		const struct stage *stage = &m->stages->stage[j];
+	for (uint32_t n = 1, j = g; n < nr_stages && n <= AHEAD_MAX; n++) {
 		double evicted;
 
-		look_at(m, j, &taken);
-		room = fetch_ahead(m, g, j, MAX(0, room));
-		for (uint32_t i = 0; i < stage->nr_lives; i++) {
-			struct model_life *l;
-
-			/* Used from here on: no longer one that can go now. */
-			l = &m->life[m->stages->life[stage->first_life + i].life];
-			l->used = l->looked = m->turn;
-			l->ahead = l->wanted;
-		}
+		j = j + 1 < nr_stages ? j + 1 : 0;
+		room = look_at(m, g, j, MAX(0, room), &taken);
 		evicted = MAX(0, taken - input->budget_blocks);
 		if (evicted > TINY)
 			taken -= evicted - evict_ahead(m, g, j, evicted, &candidates);
 		room = MIN(room, MAX(0, input->budget_blocks - taken));
-		can_fetch = room >= TINY && has_slack(m, m->slack_in);
-		can_evict =
-			candidates.any && (has_slack(m, m->slack_in) || has_slack(m, m->slack_out));
-		if (!can_fetch && !can_evict)
+		if (!can_fetch(m, room) &&
+		    (!candidates.any || !(has_slack(m, m->slack_in) || has_slack(m, m->slack_out))))
 			break;
 	}
 }

@@ -68,7 +68,9 @@ void stages_destroy(struct stages *stages);
 
 static inline bool span_has(const struct plan_span *span, uint32_t nr_stages, uint32_t stage)
 {
-	return (stage + nr_stages - span->first) % nr_stages < span->nr;
+	const uint32_t after = stage + nr_stages - span->first;
+
+	return (after < nr_stages ? after : after - nr_stages) < span->nr;
 }
 
 /* Stages from one stage to a life's next use; UINT32_MAX: it dies in between. */

@@ -278,7 +278,7 @@ static void closed_mode(void)
 	CUstream stream = stream_make();
 	CUdeviceptr first = list_store(stream);
 
-	for (unsigned time = 0; time < 12; time++)
+	for (unsigned time = 0; time < 8; time++)
 		list_use(first, 1, time, stream);
 	OK(cu.cuStreamSynchronize(stream));
 }
@@ -289,9 +289,9 @@ static void both_modes(void)
 	CUstream stream = stream_make();
 	CUdeviceptr first = list_store(stream);
 
-	for (unsigned time = 0; time < 12; time++)
+	for (unsigned time = 0; time < 8; time++)
 		list_use(first, 1, time, stream);
-	for (unsigned time = 12; time < 18; time++)
+	for (unsigned time = 8; time < 12; time++)
 		list_use(first, time % 2 ? 1 : 1 + ARRAYS, time, stream);
 	OK(cu.cuStreamSynchronize(stream));
 }

@@ -53,6 +53,7 @@
  *  - the error of a broken context reaches VMM calls by the memory's device, or the devices whose
  *    access is set
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,6 +74,16 @@ void fake_panic(const char *what)
 {
 	fprintf(stderr, "fakecuda: %s\n", what);
 	abort();
+}
+
+void fake_wait(unsigned tries)
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+
+	if (tries < 100)
+		sched_yield();
+	else
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 }
 
 /* ------------------------------------------------------------------ configuration */

@@ -479,6 +479,10 @@ cu_result context_current_undo(int *context, cu_result *error);
 cu_result device_check(int device);
 void context_break(int context, cu_result error);
 
+/* Before a kernel looks at a word once more, after so many times: most are written soon, and for
+ * those that are not the processor is left to others. */
+void fake_wait(unsigned tries);
+
 /* Cannot go on: the fake itself failed. */
 void fake_panic(const char *what) __attribute__((noreturn));
 

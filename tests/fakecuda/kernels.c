@@ -4,7 +4,6 @@
  * uint32_t. What a kernel reaches through memory is looked up as it starts, so that an address in
  * an array, in a list or in a variable is checked like one among the parameters.
  */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,8 +269,8 @@ static void wait_run(const void *args)
 {
 	const struct flag_args *a = args;
 
-	while (__atomic_load_n(a->flag, __ATOMIC_ACQUIRE) != a->value)
-		sched_yield();
+	for (unsigned tries = 0; __atomic_load_n(a->flag, __ATOMIC_ACQUIRE) != a->value; tries++)
+		fake_wait(tries);
 }
 
 static void wait_touch(struct op *op)

@@ -3,7 +3,6 @@
  * Words in memory that streams wait for and write. An operation is a kernel of one word here; those
  * of one call are queued one by one, so that another call's may come between.
  */
-#include <sched.h>
 #include <stdlib.h>
 
 #include "tests/fakecuda/fake.h"
@@ -40,8 +39,8 @@ static bool word_is_there(const struct word_args *a)
 
 static void word_wait(const void *args)
 {
-	while (!word_is_there(args))
-		sched_yield();
+	for (unsigned tries = 0; !word_is_there(args); tries++)
+		fake_wait(tries);
 }
 
 static void word_write(const void *args)
