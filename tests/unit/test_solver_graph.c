@@ -482,6 +482,28 @@ static void test_sssp_rounds(void **state)
 	solver_graph_close(&mean);
 }
 
+/* A run that sends nothing finds wrong distances: it has the rounds of one that was right before. */
+static void test_sssp_limit(void **state)
+{
+	struct weir_machine_desc desc;
+	struct solver_graph g;
+	struct solver_params p;
+	double alone, right;
+
+	(void)state;
+	machine_of(4, &desc);
+	graph_of(&g, 12, 4, false);
+	p = params_of(SOLVER_SSSP, &g, 4);
+	alone = run(&desc, &solver_manager_weir_nopublish, &p, 0, NULL).nr_iterations;
+	right = run(&desc, &solver_manager_weir, &p, 0, NULL).nr_iterations;
+	assert_true(alone != right);
+	assert_true(run(&desc, &solver_manager_weir_nopublish, &p, 0, NULL).nr_iterations == right);
+	/* Of another number of devices nothing is known. */
+	p = params_of(SOLVER_SSSP, &g, 2);
+	assert_true(run(&desc, &solver_manager_weir_nopublish, &p, 0, NULL).nr_iterations != right);
+	solver_graph_close(&g);
+}
+
 /* All elements to each other device, once an iteration and twice as the arrays are filled. */
 static void test_pagerank_bytes(void **state)
 {
@@ -643,7 +665,8 @@ int main(void)
 		cmocka_unit_test(test_pagerank_bound), cmocka_unit_test(test_sssp_reference),
 		cmocka_unit_test(test_sssp_same),      cmocka_unit_test(test_by_hand_same),
 		cmocka_unit_test(test_by_hand_pays),   cmocka_unit_test(test_sssp_rounds),
-		cmocka_unit_test(test_sssp_bound),     cmocka_unit_test(test_bound_holds),
+		cmocka_unit_test(test_sssp_limit),     cmocka_unit_test(test_sssp_bound),
+		cmocka_unit_test(test_bound_holds),
 	};
 
 	return cmocka_run_group_tests_name("solver_graph", tests, NULL, NULL);

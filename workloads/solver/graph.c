@@ -223,6 +223,8 @@ static void split_free(struct solver_split *split)
 {
 	for (uint32_t d = 0; split && d < split->nr_devices; d++)
 		free(split->share[d].listed);
+	if (split)
+		free(split->changes.changed);
 	free(split);
 }
 

@@ -27,9 +27,18 @@ struct solver_share {
 	uint64_t nr_listed_of[WEIR_DEVICES_MAX]; /* by whose they are */
 };
 
+/* Which blocks of the vertices changed in each round of a pass of sssp: for runs whose distances are
+ * wrong, to do the same work. */
+struct solver_changes {
+	uint32_t nr_blocks; /* of all devices, in a round; 0: of no pass yet */
+	uint32_t nr_rounds, room;
+	bool *changed; /* nr_rounds times nr_blocks; room for more rounds */
+};
+
 /* All of them, between so many devices. */
 struct solver_split {
 	uint32_t nr_devices;
+	struct solver_changes changes; /* of the last pass that was right; a run writes it */
 	struct solver_share share[WEIR_DEVICES_MAX + 1]; /* the last one's: first alone */
 };
 

@@ -9,6 +9,10 @@
  * before it queues it. It reads a launch's blocks while the device has another launch to do. What
  * is written can thus be on its way while the rest is computed. With one vector it could not be: it
  * would overwrite what other devices still read in this round.
+ *
+ * A run that sends nothing (the limit) finds wrong distances, and would end too soon: what changes,
+ * and so what is written and for how many rounds, it takes from the last run on as many devices that
+ * was right, if that had the same slices.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -231,6 +235,79 @@ static int relax(struct solver_job *job, uint32_t device, const struct part *par
 	return job->m->ops->step(job->m, &step);
 }
 
+/* ---- what changed, from a run that was right to one that is not */
+
+static struct solver_changes *changes_of(const struct solver_job *job)
+{
+	return &job->p->graph->split[job->p->devices]->changes;
+}
+
+/* Whether this run's distances are wrong, and one that had the same blocks was right. */
+static bool is_replaying(const struct solver_job *job)
+{
+	return job->m->ops->limit &&
+	       changes_of(job)->nr_blocks == job->p->devices * job->search.nr_blocks;
+}
+
+static bool is_kept(const struct solver_job *job)
+{
+	return !job->m->ops->limit && !job->phantom && job->m->ops->split;
+}
+
+/* Room for what changes in a round. */
+static int changes_grow(struct solver_job *job)
+{
+	const uint32_t nr_blocks = job->p->devices * job->search.nr_blocks;
+	const uint32_t round = job->search.nr_rounds;
+	struct solver_changes *c = changes_of(job);
+	bool *more;
+
+	if (!is_kept(job))
+		return 0;
+	if (!round || c->nr_blocks != nr_blocks) {
+		free(c->changed);
+		*c = (struct solver_changes){.nr_blocks = nr_blocks};
+	}
+	if (round == c->room) {
+		c->room = MAX(16, 2 * c->room);
+		more = realloc(c->changed, (size_t)c->room * nr_blocks * sizeof(*more));
+		if (!more)
+			return -EAGAIN;
+		c->changed = more;
+	}
+	c->nr_rounds = round + 1;
+	memset(c->changed + (size_t)round * nr_blocks, 0, nr_blocks * sizeof(*c->changed));
+	return 0;
+}
+
+/* In this round; NULL: of a round that there was not. */
+static bool *changes_at(const struct solver_job *job, uint32_t device, uint32_t block)
+{
+	const struct solver_changes *c = changes_of(job);
+	const uint32_t round = job->search.nr_rounds;
+
+	return round < c->nr_rounds ? &c->changed[(size_t)round * c->nr_blocks +
+						  device * job->search.nr_blocks + block]
+				    : NULL;
+}
+
+static bool has_changed(const struct solver_job *job, uint32_t device, uint32_t block, uint32_t got)
+{
+	const bool real = got == round_of(job);
+	const bool *kept;
+
+	if (job->phantom)
+		return solver_graph_changes(job->p->graph, job->search.nr_rounds, device, block,
+					    1u << job->search.block_log2);
+	if (is_replaying(job)) {
+		kept = changes_at(job, device, block);
+		return kept && *kept;
+	}
+	if (is_kept(job))
+		*changes_at(job, device, block) = real;
+	return real;
+}
+
 /* Which blocks of a part changed, once its launch is done. */
 static int changed_read(struct solver_job *job, uint32_t device, const struct part *part,
 			fence_t done)
@@ -244,11 +321,7 @@ static int changed_read(struct solver_job *job, uint32_t device, const struct pa
 				     s->changed[device] + part->first_block,
 				     part->nr_blocks * sizeof(*s->got));
 	for (uint32_t i = 0; i < part->nr_blocks && !err; i++) {
-		const bool changed =
-			job->phantom
-				? solver_graph_changes(job->p->graph, s->nr_rounds, device,
-						       part->first_block + i, 1u << s->block_log2)
-				: s->got[i] == round_of(job);
+		const bool changed = has_changed(job, device, part->first_block + i, s->got[i]);
 
 		if (changed)
 			s->last_changed[device][part->first_block + i] = round_of(job);
@@ -316,6 +389,7 @@ static int round_run(struct solver_job *job)
 	fence_t done[SOLVER_LAUNCHES][WEIR_DEVICES_MAX];
 	int err = rounds_grow(job);
 
+	err = err ? err : changes_grow(job);
 	for (uint32_t i = 0; i < nr_launches + LAUNCHES_AHEAD; i++)
 		for (uint32_t d = 0; d < job->p->devices && !err; d++) {
 			struct part part;
