@@ -208,7 +208,7 @@ static void factor(struct ratings r, uint32_t side)
 	for (args.first = 0; args.first < nr; args.first += args.nr) {
 		args.nr = min(nr - args.first, 29u);
 		args.out = &out[args.first * SOLVER_WIDTH];
-		LAUNCH(als, (args.nr + WARPS - 1) / WARPS, BLOCK_THREADS, args);
+		LAUNCH(als, ALS_BLOCKS(args), BLOCK_THREADS, args);
 	}
 	for (uint32_t row = 0; row < nr; row++)
 		plain_row(r, side, row, in.data(), &want[row * SOLVER_WIDTH]);
@@ -294,10 +294,10 @@ static float plain_rank(const struct plain_rows &r, uint32_t row, float base, fl
 	for (uint64_t e = r.offset[row] - r.offset[0]; e < r.offset[row + 1] - r.offset[0]; e++)
 		values.push_back(r.in[r.neighbour[e]]);
 	for (uint64_t at = 0; at < values.size() && values.size() > 1024; at += 8192)
-		pieces.push_back(plain_sum({values.begin() + (ptrdiff_t)at,
-					    values.begin() + (ptrdiff_t)std::min<uint64_t>(
-								     at + 8192, values.size())},
-					   256));
+		pieces.push_back(plain_sum(
+			{values.begin() + (ptrdiff_t)at,
+			 values.begin() + (ptrdiff_t)std::min<uint64_t>(at + 8192, values.size())},
+			256));
 	return values.empty() ? 0
 			      : (base + damping * plain_sum(pieces.empty() ? values : pieces, 32)) /
 					(float)values.size();
@@ -396,9 +396,12 @@ static void distances(uint32_t nr)
 int main(void)
 {
 	const struct ratings few = {8, {{40, 27, 3}, {7, 5, 3}}};
+	/* More users than those whose rows begin first. */
+	const struct ratings many = {12, {{1500, 7, 643}, {11, 5, 9}}};
 
 	factor(few, RATINGS_USERS);
 	factor(few, RATINGS_ITEMS);
+	factor(many, RATINGS_USERS);
 	ranks(64, false);
 	ranks(21, false);
 	ranks(40, true);

@@ -122,8 +122,7 @@ static double growth_of(double messages)
 }
 
 /* So many launches that the last one's messages take a hundredth of the time of all launches, and
- * no more: a launch ends with the row that has most ratings, which on an H200 takes it half a
- * millisecond. */
+ * no more: at a launch's end the device has little to do. */
 static uint32_t launches_of(double messages)
 {
 	const double growth = growth_of(messages);

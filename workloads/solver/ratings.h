@@ -39,6 +39,12 @@ POINT_INLINE uint32_t ratings_rank(const struct ratings_side *side, uint32_t row
 	return (uint32_t)((uint64_t)row * side->step % side->nr);
 }
 
+/* The row with this rank. */
+POINT_INLINE uint32_t ratings_ranked(const struct ratings_side *side, uint32_t rank)
+{
+	return (uint32_t)((uint64_t)rank * side->back % side->nr);
+}
+
 /* The first rating of the row with this rank; of rank nr: how many there are. Each operation is
  * rounded as IEEE 754 says, and rises with its operand. */
 POINT_INLINE uint64_t ratings_begin(const struct ratings *r, uint32_t side, uint32_t rank)
@@ -60,7 +66,7 @@ POINT_INLINE uint32_t ratings_row(const struct ratings *r, uint32_t side, uint64
 		rank--;
 	while (ratings_begin(r, side, rank + 1) <= rating)
 		rank++;
-	return (uint32_t)((uint64_t)rank * s->back % s->nr);
+	return ratings_ranked(s, rank);
 }
 
 /* A rating of one side: the row at the other one, and its value. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * als on the GPU: a warp has a row, a lane two of its elements, 32 apart. The other side's rows are
+ * als on the GPU: a warp has a row, a lane two of its elements, 32 apart. Rows with most ratings
+ * begin first, so that no launch ends with one of them. The other side's rows are
  * read 256 bytes at a time, wherever they are: HBM's rate is what limits it. Which they are, the
  * lanes work out for 32 ratings at a time. Sums over the warp are in the order of the CPU's.
  */
@@ -8,6 +9,25 @@
 #define WEIR_SOLVER_CUDA_ALS_CUH
 
 #include "workloads/solver/cuda/stencil.cuh"
+
+/* The rows of the first ranks, a whole number of blocks, have the first warps; the others follow as
+ * they are numbered, and the first ones' warps there have nothing to do. With a million rows of 134
+ * ratings in the mean the first has 4,244 and the last of these 563. */
+#define ALS_RANKS_FIRST 1024u
+#define ALS_BLOCKS(p) ((ALS_RANKS_FIRST + (p).nr + WARPS - 1) / WARPS)
+
+static_assert(ALS_RANKS_FIRST % WARPS == 0, "whole blocks");
+
+/* Which of the launch's rows a warp has; p.nr or more: none. */
+__device__ static inline uint32_t als_row_of(const struct solver_als_args &p, uint32_t warp)
+{
+	const struct ratings_side &side = p.ratings.side[p.side];
+	const uint32_t nr_first = min(ALS_RANKS_FIRST, side.nr), i = warp - ALS_RANKS_FIRST;
+
+	if (warp < ALS_RANKS_FIRST)
+		return warp < nr_first ? ratings_ranked(&side, warp) - p.first : p.nr;
+	return i < p.nr && ratings_rank(&side, p.first + i) < nr_first ? p.nr : i;
+}
 
 /* Two elements of a row. */
 struct pair {
@@ -82,7 +102,7 @@ __global__ void __launch_bounds__(BLOCK_THREADS)
 	als(const __grid_constant__ struct solver_als_args p)
 {
 	const uint32_t lane = threadIdx.x % LANES;
-	const uint32_t i = blockIdx.x * WARPS + threadIdx.x / LANES;
+	const uint32_t i = als_row_of(p, blockIdx.x * WARPS + threadIdx.x / LANES);
 	float *out = p.out + (uint64_t)i * SOLVER_WIDTH + lane;
 	struct pair x = {0, 0}, left, way;
 	float square;

@@ -58,7 +58,7 @@ int solver_cuda_als(void *stream, const void *args)
 
 	if (!solver_cuda_als_valid(p))
 		return cuda_launch_refused("als", "no such rows");
-	return cuda_launch("als", als, (p->nr + WARPS - 1) / WARPS, BLOCK_THREADS, stream, p);
+	return cuda_launch("als", als, ALS_BLOCKS(*p), BLOCK_THREADS, stream, p);
 }
 
 int solver_cuda_pagerank(void *stream, const void *args)
