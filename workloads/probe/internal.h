@@ -247,6 +247,7 @@ struct probe_together {
 	 * the beginning. */
 	fence_t mark[PROBE_FLOWS_MAX][PROBE_FLOW_TIMES_MAX + 1];
 	double ns[PROBE_FLOWS_MAX][PROBE_FLOW_TIMES_MAX + 1];
+	double all_ns; /* from when they may begin until all are done, on the host's clock */
 };
 
 /* Open all flows, run them at once so many times after one that does not count, close them. */

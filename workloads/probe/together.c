@@ -2,7 +2,9 @@
 /*
  * Flows that run together. Each is timed, copy by copy or launch by launch, on the clock of its own
  * device, from a point that all flows wait for: clocks of two devices are never compared. A flow's
- * rate is what it has moved when the first of them ends, since all of them run until then.
+ * rate is what it has moved when the first of them ends, since all of them run until then. A
+ * device that notices late that it may begin, as over links that others fill meanwhile, runs by
+ * itself in the end: then a flow's rate is all that it moves, over the time that all of them take.
  */
 #include <math.h>
 
@@ -10,6 +12,8 @@
 
 #define CALL_NS 20000.0
 #define TRIES 4
+#define LATE 1.1      /* all take so many times as long as the longest, when one began late; */
+#define LATE_NS 100e3 /* and so much more, which is what the host's clock may be off */
 
 /* ------------------------------------------------------------------ timing */
 
@@ -64,6 +68,7 @@ static int flows_times(struct probe *p, struct probe_together *t)
 static int flows_try(struct probe *p, struct probe_together *t, double plug_ns, bool *ahead)
 {
 	fence_t plugged;
+	uint64_t begin_ns;
 	int err = probe_plug(p, plug_ns, &plugged), done;
 
 	if (!err)
@@ -72,7 +77,11 @@ static int flows_try(struct probe *p, struct probe_together *t, double plug_ns, 
 		return err;
 	done = p->b->ops->fence_done(p->b, plugged);
 	*ahead = !done;
-	return done < 0 ? done : flows_times(p, t);
+	err = done < 0 ? done : p->b->ops->fence_wait(p->b, plugged);
+	begin_ns = p->b->ops->now_ns(p->b);
+	err = err ? err : flows_times(p, t);
+	t->all_ns = (double)(p->b->ops->now_ns(p->b) - begin_ns);
+	return err;
 }
 
 static int flows_run(struct probe *p, struct probe_together *t)
@@ -102,14 +111,18 @@ static double copies_done(const double *ns, double at_ns)
 
 static void rates_add(struct probe_together *t)
 {
-	double until_ns = INFINITY;
+	double until_ns = INFINITY, longest_ns = 0;
+	bool late;
 
-	for (uint32_t i = 0; i < t->nr; i++)
+	for (uint32_t i = 0; i < t->nr; i++) {
 		until_ns = fmin(until_ns, t->ns[i][t->flow[i].nr]);
+		longest_ns = fmax(longest_ns, t->ns[i][t->flow[i].nr]);
+	}
+	late = t->all_ns > LATE * longest_ns + LATE_NS;
 	for (uint32_t i = 0; i < t->nr; i++) {
 		const struct probe_flow *flow = &t->flow[i];
-		double nr = copies_done(t->ns[i], until_ns);
-		double ns = fmax(until_ns - nr * flow->overhead_ns, 1);
+		double nr = late ? flow->nr : copies_done(t->ns[i], until_ns);
+		double ns = fmax((late ? t->all_ns : until_ns) - nr * flow->overhead_ns, 1);
 
 		fit_add(&t->per_s[i], nr * (double)flow->bytes / ns * 1e9);
 	}
