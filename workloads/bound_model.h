@@ -24,9 +24,9 @@
  * cannot take over from own memory. 4: what is in near memory is used in place at the host's price.
  * 5: all is on the host alone at first. 6: near memory is not filled from the host. 7: what comes
  * from near memory takes its links twice as long. 8: near memory has half its bytes. 9: what ports
- * send and receive is exchanged. 10: a port limits fewer links than it is for. 11: use in place of the
- * host both ways is slower by 2 %. 12: the same of near memory. 13: how much it takes does not
- * depend on how slow uses are.
+ * send and receive is exchanged. 10: a port limits fewer links than it is for. 11: use in place
+ * of the host both ways is slower by 2 %. 12: the same of near memory. 13: how much it takes does
+ * not depend on how slow uses are.
  */
 #ifndef BOUND_MUTANT
 #define BOUND_MUTANT 0

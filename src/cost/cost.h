@@ -114,7 +114,8 @@ double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use 
 double cost_resident_ns(const struct weir_device_desc *device, double factor, double hbm_ns,
 			double ops);
 
-/* Of a use in place, or beside other work: what does not overlap, as a share of the shorter time. */
+/* Of a use in place, or beside other work: what does not overlap, as a share of the shorter
+ * time. */
 double cost_serial(const struct weir_link_desc *link, enum weir_use_pattern pattern);
 
 /* What translation holds of the footprint of a use in place. */

@@ -3,7 +3,8 @@
  * The solvers and their kernels on the CUDA backend: fields of random shapes under every manager,
  * on as many devices as there are, each element against the CPU's; rows so long that several blocks
  * add them; the kernels alone, in ranges cut anywhere. WEIR_SOLVER_KERNELS names their library,
- * SOLVER_CASES says how many cases there are (24). The driver without a GPU has four devices, and sees what no wait orders.
+ * SOLVER_CASES says how many cases there are (24). The driver without a GPU has four devices, and
+ * sees what no wait orders.
  *
  * Long: yes
  */

@@ -245,7 +245,7 @@ static void choose_pause(struct brute *b, const struct choice *x, uint32_t i)
 
 /* ------------------------------------------------------------------ a launch */
 
-/* Sums over a launch's uses: what it moves in place over each link from end a to end b, and back. */
+/* Sums over a launch's uses: what it moves in place over each link from end a to b, and back. */
 struct in_place {
 	struct bound_in_place way[NR_LINKS][2];
 };

@@ -428,8 +428,8 @@ static void test_bound_beyond_reach(void **state)
 	m->ops->destroy(m);
 }
 
-/* What launches that read and write 10 GB at the GPU, the host or the neighbour take, with room for 4
- * GB of it: in place so many bytes in and out of each. */
+/* What launches that read and write 10 GB at the GPU, the host or the neighbour take, with room for
+ * 4 GB of it: in place so many bytes in and out of each. */
 static double both_ways_s(const struct weir_machine_desc *d, const uint64_t *near_bytes,
 			  uint64_t read_bytes, uint64_t write_bytes, uint32_t granule)
 {

@@ -231,7 +231,7 @@ static void test_near_links_carry_together(void **state)
 }
 
 /* Only what is computed with what is resident can fail to overlap: with three quarters of the own
- * memory's time in place that is a quarter of the computation. The host's link may be the longest. */
+ * memory's time in place that is a quarter of the computation. The host's link may take longest. */
 static void test_near_serial_is_of_what_is_resident(void **state)
 {
 	static const double far_times[] = {0, 1};
@@ -284,9 +284,8 @@ static void test_near_serial_is_by_use(void **state)
 	plan_destroy(plan);
 }
 
-/* Two lives that take turns in four blocks, near when not resident (the host is too slow), or on the
- * host. All is modelled
- * time of stalls, but 2 ns. */
+/* Two lives that take turns in four blocks, near when not resident (the host is too slow), or on
+ * the host. All is modelled time of stalls, but 2 ns. */
 static double turns_ns(double map_busy_ns, double unmap_busy_ns, bool near)
 {
 	struct period p;

@@ -482,7 +482,8 @@ static void test_sssp_rounds(void **state)
 	solver_graph_close(&mean);
 }
 
-/* A run that sends nothing finds wrong distances: it has the rounds of one that was right before. */
+/* A run that sends nothing finds wrong distances: it has the rounds of one before that was
+ * right. */
 static void test_sssp_limit(void **state)
 {
 	struct weir_machine_desc desc;

@@ -86,8 +86,8 @@ static int serial_rounds(struct probe *p, const struct serial *s)
 		return err;
 	link->inplace_serial = probe_keep(
 		p, &walk, estimate->inplace_serial,
-		"a kernel that copies blocks, of which one is there, beside its work there and here "
-		"alone",
+		"a kernel that copies blocks, of which one is there, beside its work there and "
+		"here alone",
 		"link[%u].inplace_serial", s->link);
 	link->inplace_serial_random =
 		probe_keep(p, &rows, estimate->inplace_serial_random,

@@ -27,8 +27,8 @@ struct solver_share {
 	uint64_t nr_listed_of[WEIR_DEVICES_MAX]; /* by whose they are */
 };
 
-/* Which blocks of the vertices changed in each round of a pass of sssp: for runs whose distances are
- * wrong, to do the same work. */
+/* Which blocks of the vertices changed in each round of a pass of sssp: for runs whose distances
+ * are wrong, to do the same work. */
 struct solver_changes {
 	uint32_t nr_blocks; /* of all devices, in a round; 0: of no pass yet */
 	uint32_t nr_rounds, room;

@@ -11,8 +11,8 @@
  * would overwrite what other devices still read in this round.
  *
  * A run that sends nothing (the limit) finds wrong distances, and would end too soon: what changes,
- * and so what is written and for how many rounds, it takes from the last run on as many devices that
- * was right, if that had the same slices.
+ * and so what is written and for how many rounds, it takes from the last run on as many devices
+ * that was right, if that had the same slices.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -264,16 +264,20 @@ static int changes_grow(struct solver_job *job)
 
 	if (!is_kept(job))
 		return 0;
-	if (!round || c->nr_blocks != nr_blocks) {
+	if (c->nr_blocks != nr_blocks) {
 		free(c->changed);
-		*c = (struct solver_changes){.nr_blocks = nr_blocks};
+		c->changed = NULL;
+		c->nr_blocks = nr_blocks;
+		c->nr_rounds = c->room = 0;
 	}
-	if (round == c->room) {
-		c->room = MAX(16, 2 * c->room);
-		more = realloc(c->changed, (size_t)c->room * nr_blocks * sizeof(*more));
+	if (round >= c->room) {
+		const uint32_t room = MAX(16, 2 * round);
+
+		more = realloc(c->changed, (size_t)room * nr_blocks * sizeof(*more) + 1);
 		if (!more)
 			return -EAGAIN;
 		c->changed = more;
+		c->room = room;
 	}
 	c->nr_rounds = round + 1;
 	memset(c->changed + (size_t)round * nr_blocks, 0, nr_blocks * sizeof(*c->changed));
@@ -284,11 +288,10 @@ static int changes_grow(struct solver_job *job)
 static bool *changes_at(const struct solver_job *job, uint32_t device, uint32_t block)
 {
 	const struct solver_changes *c = changes_of(job);
+	const size_t at = (size_t)device * job->search.nr_blocks + block;
 	const uint32_t round = job->search.nr_rounds;
 
-	return round < c->nr_rounds ? &c->changed[(size_t)round * c->nr_blocks +
-						  device * job->search.nr_blocks + block]
-				    : NULL;
+	return round < c->nr_rounds ? &c->changed[(size_t)round * c->nr_blocks + at] : NULL;
 }
 
 static bool has_changed(const struct solver_job *job, uint32_t device, uint32_t block, uint32_t got)
