@@ -156,7 +156,7 @@ static void test_solver_pieces(void **state)
 	struct solver_graph graph;
 
 	(void)state;
-	graph_make(&graph, 17, 20, SEED);
+	graph_make(&graph, 16, 40, SEED);
 	assert_true(graph.nr_pieces > 2);
 	for (enum solver_kind kind = SOLVER_PAGERANK; kind <= SOLVER_SSSP; kind++) {
 		struct solver_params p = {

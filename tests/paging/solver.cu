@@ -4,7 +4,7 @@
  * plain loops: rows shorter than a warp, than a block and longer, fields of one slice and of more
  * than a thread's steps, launches of one range and of two whose slices' neighbours lie elsewhere;
  * of als rows of few and of many ratings, read from two parts; of pagerank and sssp rows of no
- * edge, of some, of so many that a whole block adds them, and of several pieces, of which the last
+ * edge, of some, of so many that a whole block adds them, and of up to 34 pieces, of which the last
  * one is whole, or has one edge or some. tests/integration/paging_warps.sh runs it.
  */
 #include "workloads/solver/cuda/als.cuh"
@@ -220,8 +220,8 @@ static void factor(struct ratings r, uint32_t side)
 /* ---- graphs */
 
 /* Rows of these many edges, again and again; the vector in two parts. */
-static const uint32_t degrees[] = {0,	 1,    2,    31,   32,	 33,	700,
-				   1024, 1025, 3000, 8192, 8193, 16384, 40000};
+static const uint32_t degrees[] = {0,	 1,    2,    31,   32,	  33,	 700,	1024,
+				   1025, 3000, 8192, 8193, 16384, 40000, 270341};
 
 struct plain_rows {
 	std::vector<uint64_t> offset;
@@ -247,7 +247,7 @@ static void plain_rows_make(struct plain_rows *r, uint32_t nr, uint64_t edges_be
 	r->neighbour.clear();
 	r->piece.clear();
 	for (uint32_t row = 0; row < nr; row++) {
-		const uint32_t degree = degrees[row * 5 % 14];
+		const uint32_t degree = degrees[row * 4 % 15];
 
 		for (uint32_t i = 0; i < degree; i++)
 			r->neighbour.push_back((uint32_t)(point_mix(r->neighbour.size()) % n));
