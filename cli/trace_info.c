@@ -197,7 +197,7 @@ static int print_json(const struct trace_input *input)
 	summarise(file, &s);
 	date_text(file, date, sizeof(date));
 	root = json_pack("{ss si sb ss ss ss so so ss so so so so so so so}", "file",
-			 input->operand[0], "version", (int)TRACE_VERSION, "ended", file->ended,
+			 input->operand[0], "version", (int)file->version, "ended", file->ended,
 			 "date", date, "weir", trace_printable(file->space->weir, weir), "machine",
 			 trace_printable(file->machine.name, machine), "budget_bytes",
 			 budgets_json(file, &s), "block_bytes", integer(file->space->block_bytes),

@@ -173,12 +173,14 @@ static int check_header(const struct trace_check *c, uint64_t nr_bytes)
 	memcpy(&header, bytes, sizeof(header));
 	if (header.crc != trace_crc(0, bytes, offsetof(struct trace_header, crc)))
 		return trace_file_bad(c, 0, "its header does not add up");
-	if (header.version != TRACE_VERSION) {
+	if (header.version < TRACE_VERSION_OLDEST || header.version > TRACE_VERSION) {
 		(void)snprintf(text, sizeof(text),
-			       "the trace is of version %" PRIu32 "; this weir reads version %u",
-			       header.version, TRACE_VERSION);
+			       "the trace is of version %" PRIu32
+			       "; this weir reads versions %u to %u",
+			       header.version, TRACE_VERSION_OLDEST, TRACE_VERSION);
 		return refuse(c, text);
 	}
+	c->file->version = header.version;
 	if (header.header_bytes != TRACE_HEADER_BYTES || header.frame_max != TRACE_FRAME_MAX ||
 	    header.size != trace_size((uint32_t)header.size) ||
 	    !is_zero(bytes + sizeof(header), TRACE_HEADER_BYTES - sizeof(header)))

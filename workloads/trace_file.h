@@ -26,6 +26,7 @@ struct trace_file {
 	uint64_t end;	 /* of the last event, in bytes[] */
 	bool ended;	 /* its last event says that recording ended as it should */
 	bool unfinished; /* ... and else, the last frame was not finished */
+	uint32_t version; /* of the format */
 	struct weir_machine_desc machine;
 	const struct trace_space *space;
 	uint64_t nr_events, nr_of[TRACE_KIND_END];

@@ -173,14 +173,29 @@ static void next_part(struct trace_check *c)
 	}
 }
 
+/* Read the part of the description that is expected. The first version has links without their last
+ * word, inplace_serial_random: they are as inplace_serial, two words before it, says. */
+static bool machine_read(struct trace_check *c, const struct trace_machine *e)
+{
+	const enum trace_part part = (enum trace_part)c->part;
+	const bool lacks = c->file->version == 1 && part == TRACE_PART_LINK;
+	const uint32_t nr = trace_part_words(part) - lacks;
+	uint64_t word[TRACE_PART_WORDS_MAX];
+
+	if (e->event.bytes != sizeof(*e) + nr * sizeof(*word))
+		return false;
+	memcpy(word, e->word, nr * sizeof(*word));
+	if (lacks)
+		word[nr] = word[nr - 2];
+	return trace_part_read(&c->file->machine, part, e->index, word);
+}
+
 static int check_machine(struct trace_check *c, const void *event, uint64_t at)
 {
 	const struct trace_machine *e = event;
 
 	if (c->part == TRACE_PART_NR || e->part != c->part || e->index != c->index ||
-	    e->event.bytes !=
-		    sizeof(*e) + trace_part_words((enum trace_part)c->part) * UINT64_C(8) ||
-	    !trace_part_read(&c->file->machine, (enum trace_part)e->part, e->index, e->word))
+	    !machine_read(c, e))
 		return trace_file_bad(c, at, "a part of a machine that cannot be");
 	next_part(c);
 	if (c->part == TRACE_PART_NR && (weir_machine_check(&c->file->machine, NULL, 0) ||
