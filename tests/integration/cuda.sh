@@ -16,9 +16,9 @@ set -euo pipefail
 export WEIR_TEST_MACHINE=cuda
 # The simulator has these at length, and is faster: the fake has a thread for each stream.
 more=1 programs=1
-[ -z "${WEIR_TEST_LONG-}" ] || more=5 programs=20
+[ -z "${WEIR_TEST_LONG-}" ] || more=5 programs=10
 if [ -n "${WEIR_SANITIZE-}" ]; then
-	export WEIR_SEQUENCES=$((12 * programs)) CHUNK_SEEDS=$((2 * more))
+	export WEIR_SEQUENCES=$((24 * programs)) CHUNK_SEEDS=$((2 * more))
 	export MEM_SEEDS=$((2 * more))
 else
 	export WEIR_SEQUENCES=$((200 * programs)) CHUNK_SEEDS=$((4 * more))
