@@ -21,11 +21,11 @@ struct trace_file_life {
 
 /* Everything in it is the file's and goes with it. */
 struct trace_file {
-	char *bytes;	 /* NULL: not open */
-	bool owned;	 /* bytes are */
-	uint64_t end;	 /* of the last event, in bytes[] */
-	bool ended;	 /* its last event says that recording ended as it should */
-	bool unfinished; /* ... and else, the last frame was not finished */
+	char *bytes;	  /* NULL: not open */
+	bool owned;	  /* bytes are */
+	uint64_t end;	  /* of the last event, in bytes[] */
+	bool ended;	  /* its last event says that recording ended as it should */
+	bool unfinished;  /* ... and else, the last frame was not finished */
 	uint32_t version; /* of the format */
 	struct weir_machine_desc machine;
 	const struct trace_space *space;
