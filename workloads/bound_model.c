@@ -175,10 +175,10 @@ static bool joins_own(const struct machine *m, const struct weir_link_desc *link
 
 /*
  * The time that a byte of a use in place takes at least of the links from the device's memory to
- * those of a role together. Each link l has the part w_l of it, by its rate of streaming in place:
- * of a byte over link l that is w_l / rate_l, and of any byte the least of these. What a port lets
- * through is in rates_init() alone, which has these bytes too: it has time for a fast use's while
- * those of a slow one come.
+ * those of a role together; use NULL: each way, of a kernel that reads and writes in order. Each
+ * link l has the part w_l of it, by its rate of streaming in place: of a byte over link l that is
+ * w_l / rate_l, and of any byte the least of these. What a port lets through is in rates_init()
+ * alone, which has these bytes too: it has time for a fast use's while those of a slow one come.
  */
 static double inplace_byte_ns(const struct machine *m, enum role role, const struct weir_use *use,
 			      uint64_t footprint)
@@ -187,32 +187,25 @@ static double inplace_byte_ns(const struct machine *m, enum role role, const str
 
 	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
 		const struct weir_link_desc *link = &m->desc->link[i];
-		double rate = link->inplace_bytes_per_s;
+		double rate = use ? cost_inplace_bytes_per_s(link, use, footprint)
+				  : link->inplace_both_bytes_per_s;
 
 		if (!joins_own(m, link, role))
 			continue;
-		sum += rate;
-		least = min_double(least, rate / cost_inplace_bytes_per_s(link, use, footprint));
+		sum += link->inplace_bytes_per_s;
+		least = min_double(least, link->inplace_bytes_per_s / rate);
 	}
 	return least / sum * NS_PER_S;
 }
 
 static struct inplace inplace_of(const struct machine *m, enum role role)
 {
-	double sum = 0, least = INFINITY;
+	const struct weir_use stream = {.pattern = WEIR_STREAM};
+	double both_ns = inplace_byte_ns(m, role, NULL, 0);
 
-	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
-		const struct weir_link_desc *link = &m->desc->link[i];
-		double rate = link->inplace_bytes_per_s;
-
-		if (!joins_own(m, link, role))
-			continue;
-		sum += rate;
-		least = min_double(least, rate / link->inplace_both_bytes_per_s);
-	}
 	if ((BOUND_MUTANT == 11 && role == ROLE_HOST) || (BOUND_MUTANT == 12 && role == ROLE_NEAR))
-		least *= 1.02;
-	return (struct inplace){least / sum * NS_PER_S, NS_PER_S / sum};
+		both_ns *= 1.02;
+	return (struct inplace){both_ns, inplace_byte_ns(m, role, &stream, 1)};
 }
 
 /* The footprint up to which every link to the host serves at its better rate. How much beyond that

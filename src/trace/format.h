@@ -21,8 +21,8 @@
 
 #define TRACE_MAGIC "weir trc" /* without a NUL */
 #define TRACE_VERSION 2u
-#define TRACE_VERSION_OLDEST \
-	1u /* that is read: links lack inplace_serial_random, their last word */
+/* Is read, too: links lack their last word, inplace_serial_random. */
+#define TRACE_VERSION_OLDEST 1u
 #define TRACE_HEADER_BYTES 4096u
 #define TRACE_FRAME_MAX 65536u
 #define TRACE_FRAME_MAGIC 0x6d617266u /* "fram" */
