@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 
 #include "src/backend/machine.h"
-#include "src/base/clock.h"
 #include "tests/contract/test_cuda.h"
 
 #define NR 16u
@@ -132,43 +131,6 @@ static void test_gives_way(void **state)
 	assert_int_equal(b->ops->memory_used(b, HOST), MIB(33));
 	b->ops->chunk_destroy(b, &chunk);
 	assert_int_equal(b->ops->device_alloc(b, HOST, fake.host_bytes + 1, &addr), -ENOMEM);
-}
-
-/* While somebody maps and unmaps all the time, a chunk is made ahead every 3 ms, not as fast as it
- * goes. Where the system let nobody map for a millisecond, the try says nothing. */
-static void test_makes_way(void **state)
-{
-	const uint64_t span_ns = 30000000, quiet_ns = 1000000, most = span_ns / quiet_ns / 3 + 2;
-	struct contract *c = *state;
-	struct backend *b = c->b;
-	struct backend_chunk chunk;
-	uint64_t gap_ns, made;
-	void *va;
-
-	assert_int_equal(b->ops->va_reserve(b, UNIT, UNIT, &va), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 0, &chunk), 0);
-	for (int i = 0; i < 200; i++) {
-		uint64_t began = clock_now_ns(), last = began, now = began;
-
-		gap_ns = 0;
-		made = nr_creates();
-		b->ops->chunk_expect(b, HOST, UNIT, 0, 900);
-		for (; now - began < span_ns; last = now) {
-			assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
-			assert_int_equal(b->ops->unmap(b, va), 0);
-			now = clock_now_ns();
-			gap_ns = now - last > gap_ns ? now - last : gap_ns;
-		}
-		made = nr_creates() - made;
-		if (gap_ns < quiet_ns / 2)
-			break;
-		b->ops->chunk_expect(b, HOST, UNIT, 0, -900);
-	}
-	if (gap_ns < quiet_ns / 2)
-		assert_in_range(made, 1, most);
-	wait_used(b, 901 * UNIT);
-	b->ops->chunk_destroy(b, &chunk);
-	b->ops->va_release(b, va, UNIT);
 }
 
 /* The errors, and how often the thread gave up. */
@@ -357,7 +319,6 @@ int main(void)
 		CASE(test_taken_by_devices),
 		CASE(test_withdrawn),
 		CASE(test_gives_way),
-		CASE(test_makes_way),
 		cmocka_unit_test(test_gives_way_in_the_making),
 		CASE(test_failures_are_quiet),
 		cmocka_unit_test(test_closed_meanwhile),

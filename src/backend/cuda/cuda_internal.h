@@ -200,7 +200,6 @@ struct cuda {
 	pthread_t pinner;		      /* who makes them, if pins */
 	pthread_cond_t expect, given;	      /* something is expected; nr_ahead is less */
 	uint32_t nr_ahead[WEIR_MEMORIES_MAX]; /* threads that make or give back such chunks */
-	uint64_t mapped_ns; /* when another one last made a chunk, or changed a mapping; 0: never */
 	bool pins;
 
 	pthread_t migrator;

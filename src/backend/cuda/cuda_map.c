@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "src/backend/cuda/cuda_internal.h"
-#include "src/base/clock.h"
 
 /* The unit that begins at an address. Its mapping is the caller's to change: see the top of
  * cuda_internal.h. -EINVAL: there is none. */
@@ -39,7 +38,6 @@ static void mapping_set(struct cuda *cuda, struct cuda_region *region, struct cu
 		region->nr_in[value.chunk->memory]++;
 	}
 	*mapping = value;
-	cuda->mapped_ns = clock_now_ns();
 	pthread_mutex_unlock(&cuda->lock);
 }
 

@@ -7,7 +7,6 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/backend/cuda/host_memory.h"
 #include "src/backend/cuda/nvml.h"
-#include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/util.h"
 
@@ -37,7 +36,6 @@ int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, uint64
 		return err;
 	pthread_mutex_lock(&cuda->lock);
 	err = cuda_chunk_add(cuda, chunk);
-	cuda->mapped_ns = clock_now_ns();
 	pthread_mutex_unlock(&cuda->lock);
 	if (err) {
 		cuda_chunk_unmake(cuda, chunk);

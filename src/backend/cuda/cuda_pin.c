@@ -5,9 +5,6 @@
  * nothing is expected. A hint that cannot be followed is no error of anybody's: whoever then needs
  * the chunk makes it, and hears why he cannot.
  *
- * The driver lets one call in at a time: who maps or unmaps meanwhile waits for a whole chunk, 8 ms
- * for 28 MiB on an H100, where his call alone takes 0.05. So the thread makes way: make_way().
- *
  * Invariants, for each size of each memory and each mask of devices: nr_ready chunks are on the
  * list, whose bytes count as used; the thread makes more while nr_ready < nr_wanted; each
  * chunk_create() of the size is one wanted fewer, wherever it came from.
@@ -20,11 +17,6 @@
 
 /* Between two messages about progress. */
 #define TELL_NS UINT64_C(1000000000)
-
-/* Mapping calls are over when none was made for so long; and how long the thread waits for that at
- * most, in times of what its last chunk took: a quarter of the time is its own in any case. */
-#define QUIET_NS UINT64_C(1000000)
-#define WAITS_MAX 3u
 
 struct cuda_expected {
 	struct cuda_expected *next;
@@ -172,37 +164,15 @@ bool cuda_ready_drop(struct cuda *cuda, uint32_t memory)
 
 /* ------------------------------------------------------------------ the thread */
 
-/* Wait until others have changed no mapping for a while. Lock held on entry and exit, not in
- * between. */
-static void make_way(struct cuda *cuda, uint64_t took_ns)
+/* Make one chunk ahead. Lock held on entry and exit, not while the driver makes it. */
+static void make_ahead(struct cuda *cuda, struct cuda_expected *e)
 {
-	uint64_t now = clock_now_ns();
-	uint64_t latest = now + (took_ns > QUIET_NS ? took_ns : QUIET_NS) * WAITS_MAX;
-
-	while (!cuda->stop && now < latest && now < cuda->mapped_ns + QUIET_NS) {
-		const struct timespec wait = {
-			.tv_nsec = (long)(cuda->mapped_ns + QUIET_NS - now),
-		};
-
-		pthread_mutex_unlock(&cuda->lock);
-		nanosleep(&wait, NULL);
-		pthread_mutex_lock(&cuda->lock);
-		now = clock_now_ns();
-	}
-}
-
-/* Make one chunk ahead. Lock held on entry and exit, not while the driver makes it. @return what
- * that took, ns */
-static uint64_t make_ahead(struct cuda *cuda, struct cuda_expected *e)
-{
-	uint64_t began = clock_now_ns(), took;
 	struct cuda_chunk *chunk;
 	int err;
 
 	ahead_begin(cuda, e->memory);
 	err = cuda_chunk_make(cuda, e->memory, e->bytes, e->devices, true, &chunk);
 	ahead_end(cuda, e->memory);
-	took = clock_now_ns() - began;
 	if (err) {
 		log_info("pinned %s memory: no more of it ahead: %s",
 			 cuda->base.desc.memory[e->memory].name, weir_strerror(err));
@@ -217,35 +187,22 @@ static uint64_t make_ahead(struct cuda *cuda, struct cuda_expected *e)
 		cuda->used_bytes[e->memory] += e->bytes;
 		tell_progress(cuda, e);
 	}
-	return took;
-}
-
-/* An entry of which more is wanted than there is; NULL: none. Lock held. */
-static struct cuda_expected *expected_wanted(const struct cuda *cuda)
-{
-	struct cuda_expected *e = cuda->expected;
-
-	while (e && e->nr_ready >= e->nr_wanted)
-		e = e->next;
-	return e;
 }
 
 static void *pinner(void *arg)
 {
 	struct cuda *cuda = arg;
-	uint64_t took_ns = 0;
 
 	pthread_mutex_lock(&cuda->lock);
 	while (!cuda->stop) {
-		struct cuda_expected *e;
+		struct cuda_expected *e = cuda->expected;
 
-		if (expected_wanted(cuda))
-			make_way(cuda, took_ns);
+		while (e && e->nr_ready >= e->nr_wanted)
+			e = e->next;
+		if (e)
+			make_ahead(cuda, e);
 		else
 			pthread_cond_wait(&cuda->expect, &cuda->lock);
-		e = expected_wanted(cuda);
-		if (e && !cuda->stop)
-			took_ns = make_ahead(cuda, e);
 	}
 	pthread_mutex_unlock(&cuda->lock);
 	return NULL;
