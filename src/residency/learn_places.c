@@ -188,6 +188,7 @@ void learn_places(const struct weir_space *space, place_t own, struct plan_input
 	input->budget_blocks = plan_budget(space, own);
 	input->near_blocks = near_budget(space);
 	input->nr_below = nr_below(space);
+	input->near_slowed = space->residency->near_bytes_per_s > 0;
 	input->map_ns = (double)(vmm->map_ns + vmm->set_access_ns);
 	input->unmap_ns = (double)vmm->unmap_ns;
 	input->map_busy_ns = (double)vmm->set_access_busy_in_ns;

@@ -205,6 +205,31 @@ static void test_near_advice(void **state)
 	}
 }
 
+/* Where near uses hold kernels up, some is far though there is room near, and the other link carries
+ * that; not where the near link is only taken for as slow as a limit says. */
+static void test_near_helped_by_far(void **state)
+{
+	(void)state;
+	for (int slowed = 0; slowed < 2; slowed++) {
+		struct period p;
+		struct plan *plan;
+		uint32_t life;
+
+		near_init(&p, 4, 100);
+		p.input.near_slowed = slowed;
+		life = add_life(&p, 40);
+		add_step(&p, 10, 1);
+		add_near_use(&p, life, WEIR_READ, 1);
+		plan = make(&p);
+		check_plan(&p, plan);
+		if (slowed)
+			assert_true(far_of(plan, life) <= 0);
+		else
+			assert_in_range(far_of(plan, life), 1, 8);
+		plan_destroy(plan);
+	}
+}
+
 /* Both links carry at the same time; what does not overlap with computation is added. */
 static void test_near_links_carry_together(void **state)
 {
@@ -426,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_near_read_only_is_lifted),
 		cmocka_unit_test(test_near_room_at_each_time),
 		cmocka_unit_test(test_near_advice),
+		cmocka_unit_test(test_near_helped_by_far),
 		cmocka_unit_test(test_near_links_carry_together),
 		cmocka_unit_test(test_near_serial_is_of_what_is_resident),
 		cmocka_unit_test(test_near_serial_is_by_use),
