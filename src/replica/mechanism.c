@@ -54,17 +54,21 @@ static double packets_ns(const struct mechanism_message *m)
 	/* Of a run the first and the last sector are written in part. */
 	double read = MIN(sectors, 2 * (sectors - bytes));
 	double k = (double)m->nr_packets, all = m->nr_subscribers * k;
+	double others = 2 * (m->nr_senders - 1) * all * m->call_ns;
 	double pack = kernel_ns(m, (list + bytes + sectors) / k, m->pack_bytes_per_s);
 	double unpack = kernel_ns(m, (list + bytes + read + sectors) / k, m->unpack_bytes_per_s);
 	double copied = m->lists_known ? bytes : bytes + list;
 	double one = copied / k / rate_of(m, 1), hop = hop_ns(m);
-	double by_port = pack + copied / rate_of(m, m->nr_subscribers);
+	double side_by_side = copied / rate_of(m, m->nr_subscribers);
+	double by_port = pack + side_by_side;
 	double by_kernels = all * pack + one;
 	double by_host = 2 * (all - 1) * m->call_ns + pack + one;
 	double by_chunk = pack + one + (k - 1) * (hop + one + MAX(pack, unpack));
-	double there = m->call_ns + hop + MAX(MAX(by_port, by_kernels), MAX(by_host, by_chunk));
+	double last = MAX(MAX(by_port, by_kernels), MAX(by_host, by_chunk));
+	double in_phase = m->call_ns + k * hop + all * pack + (all - 1) * unpack + side_by_side;
+	double ns = others + MAX(m->call_ns + hop + last, 2 * all * m->call_ns);
 
-	return m->load_ns + MAX(there, 2 * all * m->call_ns) + unpack;
+	return m->load_ns + unpack + (m->nr_senders > 1 ? MAX(ns, in_phase) : ns);
 }
 
 /* Without what ports have to carry before it. */

@@ -10,15 +10,16 @@
  *             sender's port has left, and than what the subscriber's port has left
  *   copies    load_ns + nr_batches * latency_ns + nr_pieces * copy_ns + bytes / rate +
  *             event_ns
- *   packets   load_ns + unpack + the longer of
- *               2 * n * k * call_ns
- *               call_ns + hop + the longest of
+ *   packets   load_ns + unpack + the longest of
+ *               2 * s * n * k * call_ns
+ *               2 * (s - 1) * n * k * call_ns + call_ns + hop + the longest of
  *                 pack + bytes / rate
  *                 n * k * pack + one
  *                 2 * (n * k - 1) * call_ns + pack + one
  *                 pack + one + (k - 1) * (hop + one + the longer of pack and unpack)
- *             with n = nr_subscribers and k = nr_packets. Where the list has to be sent as well,
- *             there are 4 bytes more for each element and one more copy_ns
+ *               if s > 1: call_ns + k * hop + n * k * pack + (n * k - 1) * unpack + bytes / rate
+ *             with s = nr_senders, n = nr_subscribers and k = nr_packets. Where the list has to
+ *             be sent as well, there are 4 bytes more for each element and one more copy_ns
  *   hop       latency_ns + copy_ns + event_ns
  *   one       bytes / k over the rate with one subscriber
  *   pack      what a packet moves through the sender's memory, over pack_bytes_per_s: the list, the
@@ -33,7 +34,10 @@
  * and then those of the next, so that one packet is copied while the next one is packed: either the
  * sender's port has no pause from the first to the last, or the sender's kernels have none, or the
  * host. A subscriber's packets go through one chunk at each end: one is copied when the one before
- * is unpacked. While a packet is on its way the host launches the kernel that unpacks it.
+ * is unpacked. While a packet is on its way the host launches the kernel that unpacks it. Where
+ * several devices send to each other, the host launches for one after the other. If that is not
+ * what takes the time, their packets are in phase: a device packs one for each subscriber, these
+ * are copied side by side, and it unpacks what it was sent before it packs again.
  * Copies to several subscribers go side by side; what they share is the sender's port.
  *
  * Copies take none of the kernels' time, so they are chosen where they are there in time: in half
@@ -61,6 +65,7 @@ struct mechanism_message {
 	uint32_t element_bytes;	 /* 1 to 16 */
 	double density;		 /* bytes over those from the first to behind the last: to 1 */
 	uint32_t nr_subscribers; /* > 0: devices that get about as much at the same time */
+	uint32_t nr_senders;	 /* > 0: devices that send about as much at the same time */
 	bool lists_known;	 /* sender and subscribers have the list already */
 	double slack_ns;	 /* until a reader needs it; 0: unknown */
 	double load_ns;		 /* the time of what ports have to carry before it */

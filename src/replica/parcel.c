@@ -47,6 +47,18 @@ static uint32_t nr_subscribers(const struct parcel *p)
 	return MAX(nr, 1);
 }
 
+/* Devices that send elements of a range: who has a list of what it writes itself is one of several
+ * that all do so. */
+static uint32_t nr_senders(const struct parcel *p)
+{
+	const struct replica *r = p->replica;
+	uint32_t nr = 0;
+
+	for (uint8_t own = 0; own < WEIR_DEVICES_MAX; own++)
+		nr += r->list[own] != NULL;
+	return p->from < WEIR_DEVICES_MAX && r->list[p->from] ? nr : 1;
+}
+
 /* A packet's elements are those of one part of the list, too. */
 static uint64_t nr_packets(const struct parcel *p)
 {
@@ -69,6 +81,7 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 	return (struct mechanism_message){
 		.element_bytes = p->replica->element_bytes,
 		.nr_subscribers = nr,
+		.nr_senders = nr_senders(p),
 		.lists_known = true,
 		.link = &desc->link[link],
 		.a_to_b = a_to_b,

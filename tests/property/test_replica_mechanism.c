@@ -2,7 +2,7 @@
 /*
  * The mechanism by which elements of lists are sent, against all that there are: on simulated H200s
  * one device writes a range, and one, three or seven others read elements of it, each by a list of
- * its own. Over a grid of bytes, of runs of elements that follow each other, of densities and of
+ * its own; or each of them writes a part, and all read the others' parts. Over a grid of bytes, of runs of elements that follow each other, of densities and of
  * sizes of elements, the time from the writer's end until all readers have read is at most 10 %
  * above that of the best mechanism, if all are sent by one.
  *
@@ -43,6 +43,7 @@ struct point {
 	uint64_t bytes, run_bytes; /* of elements: all, and those that follow each other */
 	uint64_t run_apart;	   /* from where one run begins to where the next one does */
 	uint32_t element_bytes;
+	bool mutual; /* readers write a part as well, and all read all parts but their own */
 };
 
 struct program {
@@ -51,7 +52,8 @@ struct program {
 	struct weir_space *space;
 	struct weir_stream *stream[WEIR_DEVICES_MAX];
 	char *window[WEIR_DEVICES_MAX];
-	uint64_t bytes; /* of the range */
+	uint64_t part; /* of the range, that a device writes */
+	uint64_t bytes;
 };
 
 static uint64_t nr_points, nr_tried, nr_best[WEIR_REPLICA_MECHANISM_NR], one_in, alone;
@@ -59,16 +61,27 @@ static double worst;
 
 /* ------------------------------------------------------------------ one publication */
 
+static uint32_t nr_writers(const struct point *p)
+{
+	return p->mutual ? p->nr_readers + 1 : 1;
+}
+
+static uint32_t first_reader(const struct point *p)
+{
+	return p->mutual ? 0 : 1;
+}
+
 static void give_lists(struct program *prog, const struct point *p, void *addr)
 {
-	uint64_t nr = p->bytes / p->element_bytes, of_run = p->run_bytes / p->element_bytes;
+	uint64_t nr = nr_writers(p) * p->bytes / p->element_bytes;
+	uint64_t of_run = p->run_bytes / p->element_bytes;
 	uint32_t *element = malloc(nr * sizeof(*element));
 
 	assert_non_null(element);
 	for (uint64_t i = 0; i < nr; i++)
 		element[i] =
 			(uint32_t)(i / of_run * (p->run_apart / p->element_bytes) + i % of_run);
-	for (uint32_t d = 1; d <= p->nr_readers; d++)
+	for (uint32_t d = first_reader(p); d <= p->nr_readers; d++)
 		assert_int_equal(weir_subscribe_elements(prog->space, addr, element, nr, d), 0);
 	free(element);
 }
@@ -80,7 +93,8 @@ static void run_open(struct program *prog, const struct point *p)
 	char why[256];
 	void *addr;
 
-	prog->bytes = (p->bytes / p->run_bytes - 1) * p->run_apart + p->run_bytes;
+	prog->part = p->bytes / p->run_bytes * p->run_apart;
+	prog->bytes = nr_writers(p) * prog->part;
 	config.devices = (UINT64_C(2) << p->nr_readers) - 1;
 	assert_int_equal(weir_machine_file_read(p->machine, &prog->desc, why, sizeof(why)), 0);
 	assert_int_equal(weir_machine_simulate(&prog->desc, WEIR_DATA_PHANTOM, &prog->machine), 0);
@@ -108,8 +122,12 @@ static void run_close(struct program *prog, const struct point *p)
 
 static void begin(struct program *prog, uint32_t device, enum weir_use_kind kind)
 {
+	bool writes = kind == WEIR_OVERWRITE;
 	const struct weir_use use = {
-		.addr = prog->window[device], .bytes = prog->bytes, .kind = kind};
+		.addr = prog->window[device] + (writes ? device * prog->part : 0),
+		.bytes = writes ? prog->part : prog->bytes,
+		.kind = kind,
+	};
 
 	assert_int_equal(weir_begin(prog->space, prog->stream[device], &use, 1), 0);
 }
@@ -121,15 +139,17 @@ static uint64_t publish(struct program *prog, const struct point *p)
 	const struct weir_launch launch = {.kernel = &kernel};
 	uint64_t since;
 
-	begin(prog, 0, WEIR_OVERWRITE);
+	for (uint32_t d = 0; d < nr_writers(p); d++)
+		begin(prog, d, WEIR_OVERWRITE);
 	since = weir_machine_now_ns(prog->machine);
-	assert_int_equal(weir_end(prog->space, prog->stream[0]), 0);
-	for (uint32_t d = 1; d <= p->nr_readers; d++) {
+	for (uint32_t d = 0; d < nr_writers(p); d++)
+		assert_int_equal(weir_end(prog->space, prog->stream[d]), 0);
+	for (uint32_t d = first_reader(p); d <= p->nr_readers; d++) {
 		begin(prog, d, WEIR_READ_ELEMENTS);
 		assert_int_equal(weir_stream_launch(prog->stream[d], &launch), 0);
 		assert_int_equal(weir_end(prog->space, prog->stream[d]), 0);
 	}
-	for (uint32_t d = 1; d <= p->nr_readers; d++)
+	for (uint32_t d = 0; d <= p->nr_readers; d++)
 		assert_int_equal(weir_stream_sync(prog->stream[d]), 0);
 	return weir_machine_now_ns(prog->machine) - since;
 }
@@ -183,51 +203,60 @@ static void try_point(const struct point *p)
 	if (ratio <= MOST)
 		return;
 	print_message(
-		"point %llu: %s, %u readers, %llu bytes in runs of %llu, %llu apart, elements "
+		"point %llu: %s, %u readers%s, %llu bytes in runs of %llu, %llu apart, elements "
 		"of %u: chosen %llu ns, %s %llu ns: %.3f\n",
 		(unsigned long long)nr_points, p->machine, p->nr_readers,
-		(unsigned long long)p->bytes, (unsigned long long)p->run_bytes,
-		(unsigned long long)p->run_apart, p->element_bytes,
-		(unsigned long long)ns[BY_CHOICE], way_name[best], (unsigned long long)ns[best],
-		ratio);
+		p->mutual ? " that write, too" : "", (unsigned long long)p->bytes,
+		(unsigned long long)p->run_bytes, (unsigned long long)p->run_apart,
+		p->element_bytes, (unsigned long long)ns[BY_CHOICE], way_name[best],
+		(unsigned long long)ns[best], ratio);
 }
 
-static void try_machine(const char *machine, uint32_t nr_readers)
+/* Those of some bytes in some runs: of each density and size of elements. */
+static void try_runs(struct point p)
 {
-	static const uint64_t bytes[] = {KIB(32), KIB(256), MIB(1), MIB(4), MIB(16), MIB(64)};
-	static const uint64_t run_bytes[] = {16, 128, KIB(1), KIB(8), KIB(64), MIB(1)};
 	static const double density[] = {1.0 / 64, 1.0 / 8, 1.0 / 2, 7.0 / 8};
 	static const uint32_t element_bytes[] = {4, 16};
 
+	for (size_t d = 0; d < ARRAY_LEN(density); d++)
+		for (size_t e = 0; e < ARRAY_LEN(element_bytes); e++) {
+			p.run_apart = round_up((uint64_t)((double)p.run_bytes / density[d]), 16);
+			p.element_bytes = element_bytes[e];
+			if (p.run_apart > p.run_bytes &&
+			    nr_writers(&p) * (p.bytes / p.run_bytes) * p.run_apart <= RANGE_MAX)
+				try_point(&p);
+		}
+}
+
+static void try_machine(const char *machine, uint32_t nr_readers, bool mutual)
+{
+	static const uint64_t bytes[] = {KIB(32), KIB(256), MIB(1), MIB(4), MIB(16), MIB(64)};
+	static const uint64_t run_bytes[] = {16, 128, KIB(1), KIB(8), KIB(64), MIB(1)};
+
 	for (size_t b = 0; b < ARRAY_LEN(bytes); b++)
 		for (size_t r = 0; r < ARRAY_LEN(run_bytes) && run_bytes[r] < bytes[b]; r++)
-			for (size_t d = 0; d < ARRAY_LEN(density); d++)
-				for (size_t e = 0; e < ARRAY_LEN(element_bytes); e++) {
-					struct point p = {machine,  nr_readers,
-							  bytes[b], run_bytes[r],
-							  0,	    element_bytes[e]};
-
-					p.run_apart = round_up(
-						(uint64_t)((double)run_bytes[r] / density[d]), 16);
-					if (p.bytes / p.run_bytes * p.run_apart <= RANGE_MAX &&
-					    p.run_apart > p.run_bytes)
-						try_point(&p);
-				}
+			try_runs((struct point){.machine = machine,
+						.nr_readers = nr_readers,
+						.bytes = bytes[b],
+						.run_bytes = run_bytes[r],
+						.mutual = mutual});
 }
 
 static void test_replica_mechanism_is_the_best(void **state)
 {
-	static const struct test_amount amount = {40, 150, 1}, all = {0, 0, 0};
+	static const struct test_amount amount = {150, 400, 1}, all = {0, 0, 0};
 
 	(void)state;
 	one_in = test_amount("WEIR_ONE_IN", amount);
 	alone = test_amount("WEIR_POINT", all);
-	try_machine("h200x2", 1);
-	try_machine("h200x4", 1);
-	try_machine("h200x4", 3);
-	try_machine("h200x8", 1);
-	try_machine("h200x8", 3);
-	try_machine("h200x8", 7);
+	for (int mutual = 0; mutual < 2; mutual++) {
+		try_machine("h200x2", 1, mutual);
+		try_machine("h200x4", 1, mutual);
+		try_machine("h200x4", 3, mutual);
+		try_machine("h200x8", 1, mutual);
+		try_machine("h200x8", 3, mutual);
+		try_machine("h200x8", 7, mutual);
+	}
 	printf("%llu of %llu points, best %llu times whole, %llu runs, %llu packets; at worst "
 	       "%.3f of the best\n",
 	       (unsigned long long)nr_tried, (unsigned long long)nr_points,

@@ -25,12 +25,14 @@ static const struct weir_link_desc link = {.a_to_b_bytes_per_s = 10e9,
 					   .event_ns = 500};
 
 /* What all cases have, and what most have. */
-#define ONCE .nr_batches = 1, .nr_packets = 1
+#define ONCE .nr_senders = 1, .nr_batches = 1, .nr_packets = 1
 #define ALL .link = &link, .pack_bytes_per_s = 100e9, .unpack_bytes_per_s = 50e9, .launch_ns = 2000
 #define TO_ONE .nr_subscribers = 1, .a_to_b = true
 #define MANY_TIMES ALL, TO_ONE, .lists_known = true
 #define USUAL MANY_TIMES, ONCE
-#define TO_FOUR ALL, ONCE, .nr_subscribers = 4, .a_to_b = true, .lists_known = true
+#define EACH_TO_FOUR ALL, .nr_subscribers = 4, .a_to_b = true, .lists_known = true
+#define TO_FOUR EACH_TO_FOUR, ONCE
+#define TO_EACH_OTHER EACH_TO_FOUR, .nr_senders = 5, .nr_batches = 1, .nr_packets = 1
 
 /* 100,000 elements of 4 bytes, each alone in its sector. */
 #define SCATTERED .bytes = 400000, .nr_pieces = 100000, .element_bytes = 4, .density = 1.0 / 64
@@ -66,10 +68,10 @@ static const struct mechanism_case {
 	 {USUAL, SCATTERED, .call_ns = 50000},
 	 {PACKETS, 1500 + 1e7 + 40000, 50000 + 40000 + 1600 + 40000 + 144000}},
 	{"copies in ten batches",
-	 {MANY_TIMES, SCATTERED, .nr_batches = 10, .nr_packets = 1},
+	 {MANY_TIMES, SCATTERED, .nr_senders = 1, .nr_batches = 10, .nr_packets = 1},
 	 {PACKETS, 10500 + 1e7 + 40000, 40000 + 1600 + 40000 + 144000}},
 	{"four packets, copied when the one before is unpacked",
-	 {MANY_TIMES, SCATTERED, .nr_batches = 1, .nr_packets = 4},
+	 {MANY_TIMES, SCATTERED, .nr_senders = 1, .nr_batches = 1, .nr_packets = 4},
 	 {PACKETS, 1500 + 1e7 + 40000, 10000 + 4 * (1600 + 10000 + 36000)}},
 	{"packets alone are in time",
 	 {USUAL, SCATTERED, .slack_ns = 1e6},
@@ -104,6 +106,12 @@ static const struct mechanism_case {
 	{"the host launches kernels for four subscribers",
 	 {TO_FOUR, SCATTERED, .call_ns = 50000},
 	 {PACKETS, 1500 + 1e7 + 40000, 7 * 50000 + 40000 + 1600 + 40000 + 144000}},
+	{"five devices send to each other, and pack and unpack for four",
+	 {TO_EACH_OTHER, SCATTERED},
+	 {PACKETS, 1500 + 1e7 + 40000, 4 * 40000 + 3 * 144000 + 40000 + 1600 + 144000}},
+	{"the host launches kernels for all of them, those of the last one at the end",
+	 {TO_EACH_OTHER, SCATTERED, .call_ns = 50000},
+	 {PACKETS, 1500 + 1e7 + 40000, 39 * 50000 + 40000 + 1600 + 40000 + 144000}},
 	{"others' copies are in the load",
 	 {TO_FOUR, SCATTERED, .send_bytes_per_s = 20e9, .load_ns = 60000, .slack_ns = 20203000},
 	 {COPIES, 60000 + 1500 + 1e7 + 80000, 60000 + 4 * 40000 + 1600 + 40000 + 144000}},
