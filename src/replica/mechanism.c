@@ -9,13 +9,13 @@
 #define INDEX_BYTES 4.0
 #define COPIES_PART 0.5 /* of the slack: how much of it copies may take */
 
-/* Bytes a nanosecond, to each subscriber. */
-static double rate_of(const struct mechanism_message *m)
+/* Bytes a nanosecond, to each of so many subscribers. */
+static double rate_of(const struct mechanism_message *m, uint32_t nr_subscribers)
 {
 	double rate = m->a_to_b ? m->link->a_to_b_bytes_per_s : m->link->b_to_a_bytes_per_s;
 
 	if (m->send_bytes_per_s > 0)
-		rate = MIN(rate, m->send_bytes_per_s / m->nr_subscribers);
+		rate = MIN(rate, m->send_bytes_per_s / nr_subscribers);
 	if (m->receive_bytes_per_s > 0)
 		rate = MIN(rate, m->receive_bytes_per_s);
 	return rate / NS_PER_S;
@@ -40,38 +40,61 @@ static double kernel_ns(const struct mechanism_message *m, double bytes, double 
 	return MAX(bytes / bytes_per_s * NS_PER_S, m->launch_ns);
 }
 
-static double packets_ns(const struct mechanism_message *m, double rate)
+static double hop_ns(const struct mechanism_message *m)
+{
+	double nr_copies = m->lists_known ? 1 : 2;
+
+	return (double)m->link->latency_ns + nr_copies * (double)m->link->copy_ns +
+	       (double)m->link->event_ns;
+}
+
+static double packets_ns(const struct mechanism_message *m)
 {
 	double bytes = (double)m->bytes, list = list_bytes(m), sectors = sector_bytes(m);
 	/* Of a run the first and the last sector are written in part. */
 	double read = MIN(sectors, 2 * (sectors - bytes));
-	double pack = kernel_ns(m, list + bytes + sectors, m->pack_bytes_per_s);
-	double unpack = kernel_ns(m, list + bytes + read + sectors, m->unpack_bytes_per_s);
+	double k = (double)m->nr_packets, all = m->nr_subscribers * k;
+	double others = 2 * (m->nr_senders - 1) * all * m->call_ns;
+	double pack = kernel_ns(m, (list + bytes + sectors) / k, m->pack_bytes_per_s);
+	double unpack = kernel_ns(m, (list + bytes + read + sectors) / k, m->unpack_bytes_per_s);
 	double copied = m->lists_known ? bytes : bytes + list;
-	double nr_copies = m->lists_known ? 1 : 2;
+	double one = copied / k / rate_of(m, 1), hop = hop_ns(m);
+	double side_by_side = copied / rate_of(m, m->nr_subscribers);
+	double by_port = pack + side_by_side;
+	double by_kernels = all * pack + one;
+	double by_host = 2 * (all - 1) * m->call_ns + pack + one;
+	double by_chunk = pack + one + (k - 1) * (hop + one + MAX(pack, unpack));
+	double last = MAX(MAX(by_port, by_kernels), MAX(by_host, by_chunk));
+	double in_phase = m->call_ns + k * hop + all * pack + (all - 1) * unpack + side_by_side;
+	double ns = others + MAX(m->call_ns + hop + last, 2 * all * m->call_ns);
 
-	return m->load_ns + m->calls_ns + pack + (double)m->link->latency_ns +
-	       nr_copies * (double)m->link->copy_ns + copied / rate + (double)m->link->event_ns +
-	       unpack;
+	return m->load_ns + unpack + (m->nr_senders > 1 ? MAX(ns, in_phase) : ns);
 }
 
-bool mechanism_in_time(const struct mechanism_message *message, double copies_ns)
+/* Without what ports have to carry before it. */
+static double copies_ns(const struct mechanism_message *m, uint32_t nr_subscribers)
 {
-	return copies_ns <= message->slack_ns * COPIES_PART;
+	return (double)m->nr_batches * (double)m->link->latency_ns +
+	       (double)m->nr_pieces * (double)m->link->copy_ns +
+	       (double)m->bytes / rate_of(m, nr_subscribers) + (double)m->link->event_ns;
+}
+
+bool mechanism_in_time(const struct mechanism_message *message)
+{
+	double ns = MAX(message->load_ns + copies_ns(message, 1),
+			copies_ns(message, message->nr_subscribers));
+
+	return ns <= message->slack_ns * COPIES_PART;
 }
 
 struct mechanism_choice mechanism_choose(const struct mechanism_message *message)
 {
-	const struct weir_link_desc *link = message->link;
-	double rate = rate_of(message);
 	struct mechanism_choice choice = {
-		.copies_ns = message->load_ns + (double)link->latency_ns +
-			     (double)message->nr_pieces * (double)link->copy_ns +
-			     (double)message->bytes / rate + (double)link->event_ns,
-		.packets_ns = packets_ns(message, rate),
+		.copies_ns = message->load_ns + copies_ns(message, message->nr_subscribers),
+		.packets_ns = packets_ns(message),
 	};
 
-	if (choice.packets_ns < choice.copies_ns && !mechanism_in_time(message, choice.copies_ns))
+	if (choice.packets_ns < choice.copies_ns && !mechanism_in_time(message))
 		choice.mechanism = MECHANISM_PACKETS;
 	return choice;
 }

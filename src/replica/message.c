@@ -9,9 +9,6 @@
 
 #include "src/replica/parcel.h"
 
-/* Pieces of one message that are copied as one batch. */
-#define BATCH_MAX 64u
-
 /* ------------------------------------------------------------------ lanes */
 
 /* Whose engine copies from one copy to another: its place. The one copy is in any memory, which
@@ -47,7 +44,7 @@ struct batch {
 	const struct message *m;
 	place_t own; /* whose engine copies */
 	uint8_t from, to;
-	struct backend_copy copy[BATCH_MAX];
+	struct backend_copy copy[PARCEL_BATCH_MAX];
 	uint32_t nr;
 };
 
@@ -80,7 +77,7 @@ static int batch_add(struct batch *batch, uint64_t offset, uint64_t end)
 		err = chunks_allow(batch->space, src, device);
 		if (!err)
 			err = chunks_allow(batch->space, dst, device);
-		if (!err && ++batch->nr == BATCH_MAX)
+		if (!err && ++batch->nr == PARCEL_BATCH_MAX)
 			err = batch_queue(batch);
 	}
 	return err;

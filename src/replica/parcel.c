@@ -8,21 +8,63 @@
 #include "src/replica/mechanism.h"
 #include "src/replica/parcel.h"
 
-/* Copies of one message: each takes the host's time, too. */
-#define RUNS_MAX 256u
 /* How much of what ports can carry they are given. With all of it, messages that are late would
  * make brackets last longer, which then seem to leave ports the time for more. */
 #define PORT_PART 0.8
 #define NS_PER_S 1e9
 
-/* What the port of a memory carries one way when one of its links is busy; 0: it limits nothing. */
-static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, bool sends)
+/* What the port of a memory carries one way when so many of its links are busy; 0: it limits
+ * nothing. */
+static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, uint32_t nr_links,
+			bool sends)
 {
-	for (uint32_t i = 0; i < desc->nr_ports; i++)
-		if (desc->port[i].memory == memory && desc->port[i].links == 1)
-			return sends ? desc->port[i].send_bytes_per_s
-				     : desc->port[i].receive_bytes_per_s;
-	return 0;
+	uint32_t most = 0;
+	double rate = 0;
+
+	for (uint32_t i = 0; i < desc->nr_ports; i++) {
+		const struct weir_port_desc *port = &desc->port[i];
+
+		if (port->memory != memory || port->links > nr_links || port->links <= most)
+			continue;
+		most = port->links;
+		rate = sends ? port->send_bytes_per_s : port->receive_bytes_per_s;
+	}
+	return rate;
+}
+
+/* Devices that are sent elements of the same bytes by one publication; who fetches is alone. */
+static uint32_t nr_subscribers(const struct parcel *p)
+{
+	const struct replica *r = p->replica;
+	struct list_part part;
+	uint32_t nr = 0;
+
+	if (r->replicas->kind == WEIR_FETCHED)
+		return 1;
+	for (uint8_t own = 0; own < WEIR_DEVICES_MAX; own++)
+		nr += own != p->from && r->list[own] &&
+		      list_find(r->list[own], r->element_bytes, p->offset, p->end, &part);
+	return MAX(nr, 1);
+}
+
+/* Devices that send elements of a range: who has a list of what it writes itself is one of several
+ * that all do so. */
+static uint32_t nr_senders(const struct parcel *p)
+{
+	const struct replica *r = p->replica;
+	uint32_t nr = 0;
+
+	for (uint8_t own = 0; own < WEIR_DEVICES_MAX; own++)
+		nr += r->list[own] != NULL;
+	return p->from < WEIR_DEVICES_MAX && r->list[p->from] ? nr : 1;
+}
+
+/* A packet's elements are those of one part of the list, too. */
+static uint64_t nr_packets(const struct parcel *p)
+{
+	uint64_t bytes = MAX(p->replica->element_bytes, sizeof(uint32_t));
+
+	return div_round_up(p->part.nr * bytes, p->replica->replicas->packet_bytes);
 }
 
 /* What is sent alike by all mechanisms. */
@@ -34,19 +76,21 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 	const struct weir_device_desc *sender =
 		p->from < WEIR_DEVICES_MAX ? space_device(space, p->from) : receiver;
 	bool a_to_b = desc->link[link].a == from;
+	uint32_t nr = nr_subscribers(p);
 
 	return (struct mechanism_message){
 		.element_bytes = p->replica->element_bytes,
-		.nr_subscribers = 1,
+		.nr_subscribers = nr,
+		.nr_senders = nr_senders(p),
 		.lists_known = true,
 		.link = &desc->link[link],
 		.a_to_b = a_to_b,
-		.send_bytes_per_s = port_rate(desc, from, true),
-		.receive_bytes_per_s = port_rate(desc, to, false),
+		.send_bytes_per_s = port_rate(desc, from, nr, true),
+		.receive_bytes_per_s = port_rate(desc, to, 1, false),
 		.pack_bytes_per_s = sender->hbm_bytes_per_s,
 		.unpack_bytes_per_s = receiver->hbm_bytes_per_s,
 		.launch_ns = (double)MAX(sender->launch_ns, receiver->launch_ns),
-		.calls_ns = (double)(sender->launch_host_ns + receiver->launch_host_ns),
+		.call_ns = (double)MAX(sender->launch_host_ns, receiver->launch_host_ns),
 		.slack_ns = learn_slack_ns(space, p->replica, p->from, p->to, p->offset, p->end),
 		.load_ns = learn_load_ns(p->replica->replicas, p->from, p->to),
 	};
@@ -82,30 +126,32 @@ enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const 
 	uint32_t from = copies_memory(space, p->replica, p->from, p->offset);
 	uint32_t to = copies_memory(space, p->replica, p->to, p->offset);
 	int link = from == to ? -1 : cost_link_find(&space->backend->desc, from, to);
-	struct mechanism_choice whole, elements;
-	struct mechanism_message m;
+	struct mechanism_message all, elements;
+	struct mechanism_choice whole, choice;
+	bool runs, in_time;
 
 	packets = packets && may_pack(p);
 	if (forced)
 		return forced - 1 == WEIR_SENT_PACKETS && !packets ? WEIR_SENT_RUNS : forced - 1;
 	if (link < 0 || p->part.nr_runs == 1)
 		return WEIR_SENT_WHOLE;
-	m = describe(space, p, from, to, (uint32_t)link);
-	m.bytes = p->end - p->offset;
-	m.nr_pieces = 1;
-	m.density = 1;
-	whole = mechanism_choose(&m);
-	load_ports(p, &m);
-	m.bytes = p->part.nr * m.element_bytes;
-	m.nr_pieces = p->part.nr_runs;
-	m.density = MIN((double)m.bytes / (double)(p->end - p->offset), 1);
-	elements = mechanism_choose(&m);
-	if (p->part.nr_runs > RUNS_MAX || elements.copies_ns >= whole.copies_ns)
-		elements.copies_ns = whole.copies_ns;
-	if (packets && elements.packets_ns < elements.copies_ns &&
-	    !mechanism_in_time(&m, elements.copies_ns))
+	all = elements = describe(space, p, from, to, (uint32_t)link);
+	all.bytes = p->end - p->offset;
+	all.nr_pieces = all.nr_batches = all.nr_packets = 1;
+	all.density = 1;
+	whole = mechanism_choose(&all);
+	load_ports(p, &all);
+	elements.bytes = p->part.nr * elements.element_bytes;
+	elements.nr_pieces = p->part.nr_runs;
+	elements.nr_packets = nr_packets(p);
+	elements.nr_batches = div_round_up(elements.nr_pieces, PARCEL_BATCH_MAX);
+	elements.density = MIN((double)elements.bytes / (double)all.bytes, 1);
+	choice = mechanism_choose(&elements);
+	runs = p->part.nr_runs <= PARCEL_RUNS_MAX && choice.copies_ns < whole.copies_ns;
+	in_time = mechanism_in_time(runs ? &elements : &all);
+	if (packets && !in_time && choice.packets_ns < (runs ? choice.copies_ns : whole.copies_ns))
 		return WEIR_SENT_PACKETS;
-	return elements.copies_ns < whole.copies_ns ? WEIR_SENT_RUNS : WEIR_SENT_WHOLE;
+	return runs ? WEIR_SENT_RUNS : WEIR_SENT_WHOLE;
 }
 
 void parcel_count(const struct weir_space *space, const struct parcel *p)

@@ -5,6 +5,11 @@
 
 #include "src/replica/lists.h"
 
+/* Copies of one message, at most: each takes the host's time, too. */
+#define PARCEL_RUNS_MAX 256u
+/* Of these, copies that are queued together. */
+#define PARCEL_BATCH_MAX 64u
+
 /* One copy has all of it, the other one lacks it. */
 struct parcel {
 	struct replica *replica;

@@ -30,6 +30,7 @@ WEIR_SEQUENCES=$((WEIR_SEQUENCES / 8)) "$BUILD_DIR/tests/property/test_replica_r
 "$BUILD_DIR/tests/property/test_replica_threads"
 "$BUILD_DIR/tests/unit/test_space_atomic"
 "$BUILD_DIR/tests/unit/test_replica_lists"
+"$BUILD_DIR/tests/unit/test_replica_unordered"
 "$BUILD_DIR/tests/property/test_chunk_random"
 "$BUILD_DIR/tests/property/test_mem_random"
 WEIR_TEST_SPLIT=4 WEIR_SEQUENCES=$((WEIR_SEQUENCES / 4)) "$BUILD_DIR/tests/property/test_space_random"
@@ -41,3 +42,4 @@ export WEIR_CUDA_DEBUG=1
 WEIR_SEQUENCES=$((WEIR_SEQUENCES / 8)) "$BUILD_DIR/tests/property/test_replica_random"
 "$BUILD_DIR/tests/contract/test_space_threads"
 "$BUILD_DIR/tests/unit/test_space_atomic"
+"$BUILD_DIR/tests/unit/test_replica_unordered"

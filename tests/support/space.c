@@ -60,6 +60,13 @@ int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint6
 	return launch_cells(t, stream, addr, cell_bytes, cells, nr, kind, NULL);
 }
 
+void do_launch_cells_as(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
+			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind,
+			const void *as)
+{
+	assert_int_equal(launch_cells(t, stream, addr, cell_bytes, cells, nr, kind, as), 0);
+}
+
 void do_launch_as(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
 		  enum weir_use_kind kind, uint32_t expect, uint32_t put, const void *as)
 {

@@ -82,6 +82,9 @@ void do_launch(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes
 /* The same with the words of another address, as a replica of that has them. */
 void do_launch_as(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
 		  enum weir_use_kind kind, uint32_t expect, uint32_t put, const void *as);
+void do_launch_cells_as(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
+			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind,
+			const void *as);
 
 void do_begin(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
 	      enum weir_use_kind kind);

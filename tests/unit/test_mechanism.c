@@ -25,10 +25,14 @@ static const struct weir_link_desc link = {.a_to_b_bytes_per_s = 10e9,
 					   .event_ns = 500};
 
 /* What all cases have, and what most have. */
+#define ONCE .nr_senders = 1, .nr_batches = 1, .nr_packets = 1
 #define ALL .link = &link, .pack_bytes_per_s = 100e9, .unpack_bytes_per_s = 50e9, .launch_ns = 2000
 #define TO_ONE .nr_subscribers = 1, .a_to_b = true
-#define USUAL ALL, TO_ONE, .lists_known = true
-#define TO_FOUR ALL, .nr_subscribers = 4, .a_to_b = true, .lists_known = true
+#define MANY_TIMES ALL, TO_ONE, .lists_known = true
+#define USUAL MANY_TIMES, ONCE
+#define EACH_TO_FOUR ALL, .nr_subscribers = 4, .a_to_b = true, .lists_known = true
+#define TO_FOUR EACH_TO_FOUR, ONCE
+#define TO_EACH_OTHER EACH_TO_FOUR, .nr_senders = 5, .nr_batches = 1, .nr_packets = 1
 
 /* 100,000 elements of 4 bytes, each alone in its sector. */
 #define SCATTERED .bytes = 400000, .nr_pieces = 100000, .element_bytes = 4, .density = 1.0 / 64
@@ -46,7 +50,7 @@ static const struct mechanism_case {
 	 {USUAL, SCATTERED},
 	 {PACKETS, 1500 + 1e7 + 40000, 40000 + 1600 + 40000 + 144000}},
 	{"the list is sent as well",
-	 {ALL, TO_ONE, SCATTERED},
+	 {ALL, TO_ONE, ONCE, SCATTERED},
 	 {PACKETS, 1500 + 1e7 + 40000, 40000 + 1700 + 80000 + 144000}},
 	{"copies are in time",
 	 {USUAL, SCATTERED, .slack_ns = 2.1e7},
@@ -58,8 +62,17 @@ static const struct mechanism_case {
 	 {USUAL, SCATTERED, .slack_ns = 2.1e7, .load_ns = 1e6},
 	 {PACKETS, 1e6 + 1500 + 1e7 + 40000, 1e6 + 40000 + 1600 + 40000 + 144000}},
 	{"the host takes as long to launch kernels as packets save",
-	 {USUAL, SCATTERED, .calls_ns = 1e7},
-	 {COPIES, 1500 + 1e7 + 40000, 1e7 + 40000 + 1600 + 40000 + 144000}},
+	 {USUAL, SCATTERED, .call_ns = 5e6},
+	 {COPIES, 1500 + 1e7 + 40000, 2 * 5e6 + 144000}},
+	{"one kernel is launched while the packet is on its way",
+	 {USUAL, SCATTERED, .call_ns = 50000},
+	 {PACKETS, 1500 + 1e7 + 40000, 50000 + 40000 + 1600 + 40000 + 144000}},
+	{"copies in ten batches",
+	 {MANY_TIMES, SCATTERED, .nr_senders = 1, .nr_batches = 10, .nr_packets = 1},
+	 {PACKETS, 10500 + 1e7 + 40000, 40000 + 1600 + 40000 + 144000}},
+	{"four packets, copied when the one before is unpacked",
+	 {MANY_TIMES, SCATTERED, .nr_senders = 1, .nr_batches = 1, .nr_packets = 4},
+	 {PACKETS, 1500 + 1e7 + 40000, 10000 + 4 * (1600 + 10000 + 36000)}},
 	{"packets alone are in time",
 	 {USUAL, SCATTERED, .slack_ns = 1e6},
 	 {PACKETS, 1500 + 1e7 + 40000, 40000 + 1600 + 40000 + 144000}},
@@ -82,17 +95,35 @@ static const struct mechanism_case {
 	 {USUAL, .bytes = 4096000, .nr_pieces = 1000, .element_bytes = 4, .density = 0.125},
 	 {COPIES, 1500 + 1e5 + 409600, 123160 + 1600 + 409600 + 247440}},
 	{"the other way, at half the rate",
-	 {ALL, DENSE, .nr_subscribers = 1, .lists_known = true},
+	 {ALL, ONCE, DENSE, .nr_subscribers = 1, .lists_known = true},
 	 {COPIES, 1600 + 200000, 30000 + 1600 + 200000 + 60000}},
 	{"the sender's port is shared by four subscribers",
 	 {TO_FOUR, DENSE, .send_bytes_per_s = 20e9},
 	 {COPIES, 1600 + 200000, 30000 + 1600 + 200000 + 60000}},
-	{"without ports there is nothing to share",
+	{"without ports there is nothing to share but the sender's kernels",
 	 {TO_FOUR, DENSE},
-	 {COPIES, 1600 + 100000, 30000 + 1600 + 100000 + 60000}},
+	 {COPIES, 1600 + 100000, 4 * 30000 + 1600 + 100000 + 60000}},
+	{"the host launches kernels for four subscribers",
+	 {TO_FOUR, SCATTERED, .call_ns = 50000},
+	 {PACKETS, 1500 + 1e7 + 40000, 7 * 50000 + 40000 + 1600 + 40000 + 144000}},
+	{"five devices send to each other, and pack and unpack for four",
+	 {TO_EACH_OTHER, SCATTERED},
+	 {PACKETS, 1500 + 1e7 + 40000, 4 * 40000 + 3 * 144000 + 40000 + 1600 + 144000}},
+	{"the host launches kernels for all of them, those of the last one at the end",
+	 {TO_EACH_OTHER, SCATTERED, .call_ns = 50000},
+	 {PACKETS, 1500 + 1e7 + 40000, 39 * 50000 + 40000 + 1600 + 40000 + 144000}},
+	{"others' copies are in the load",
+	 {TO_FOUR, SCATTERED, .send_bytes_per_s = 20e9, .load_ns = 60000, .slack_ns = 20203000},
+	 {COPIES, 60000 + 1500 + 1e7 + 80000, 60000 + 4 * 40000 + 1600 + 40000 + 144000}},
+	{"the load has others' copies, and more",
+	 {TO_FOUR, SCATTERED, .send_bytes_per_s = 20e9, .load_ns = 60000, .slack_ns = 20202000},
+	 {PACKETS, 60000 + 1500 + 1e7 + 80000, 60000 + 4 * 40000 + 1600 + 40000 + 144000}},
+	{"others' copies are not in the load yet",
+	 {TO_FOUR, SCATTERED, .send_bytes_per_s = 20e9, .slack_ns = 20162000},
+	 {PACKETS, 1500 + 1e7 + 80000, 4 * 40000 + 1600 + 40000 + 144000}},
 	{"a subscriber's port has less left",
 	 {TO_FOUR, DENSE, .send_bytes_per_s = 20e9, .receive_bytes_per_s = 2e9},
-	 {COPIES, 1600 + 500000, 30000 + 1600 + 500000 + 60000}},
+	 {COPIES, 1600 + 500000, 4 * 30000 + 1600 + 500000 + 60000}},
 	{"ports that have more left than the link carries",
 	 {USUAL, DENSE, .send_bytes_per_s = 11e9, .receive_bytes_per_s = 12e9},
 	 {COPIES, 1600 + 100000, 30000 + 1600 + 100000 + 60000}},

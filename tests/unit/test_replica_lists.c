@@ -163,13 +163,13 @@ static void test_lists_choose_a_mechanism(void **state)
 		{5 << 20, 1 << 20, 3 << 20, WEIR_SENT_RUNS},
 		{2, 1, 1 << 15, WEIR_SENT_WHOLE}, /* kernels would take as long alone */
 		{1, 1, 1 << 20, WEIR_SENT_WHOLE}, /* it is one run */
-		{60000, 12000, 250 * 12000, WEIR_SENT_RUNS},
-		{60000, 12000, 260 * 12000, WEIR_SENT_PACKETS}, /* more runs than are copied */
+		{60000, 20000, 250 * 20000, WEIR_SENT_RUNS},
+		{60000, 20000, 260 * 20000, WEIR_SENT_PACKETS}, /* more runs than are copied */
 		{64, 1, 3000, WEIR_SENT_WHOLE},
-		{64, 1, 12000, WEIR_SENT_WHOLE}, /* the host would take as long to launch them */
+		{64, 1, 9000, WEIR_SENT_WHOLE}, /* the host would take as long to launch one */
 		{64, 1, 20000, WEIR_SENT_PACKETS},
 	};
-	static uint32_t element[3 << 20];
+	static uint32_t element[260 * 20000];
 	struct weir_space_config config = {
 		.devices = 3, .block_bytes = MIB(2), .mode = WEIR_PLANNED};
 	struct weir_machine_desc desc;
