@@ -88,7 +88,7 @@ struct plan_input {
 	uint32_t budget_blocks,
 		near_blocks; /* of own memory; with two places below: of the first */
 	uint32_t nr_below;   /* places; the last is large enough */
-	bool near_slowed;    /* the first one's rates are what is allowed, below what its link does */
+	bool near_slowed;    /* the first one's rates are those allowed, below its link's */
 	struct plan_below below[PLAN_BELOW_MAX];
 	double map_ns, unmap_ns; /* the host's time for a block of the device's own memory */
 	/* More for each block that is mapped beside copies from the host, and for each that is

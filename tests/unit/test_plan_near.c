@@ -205,8 +205,8 @@ static void test_near_advice(void **state)
 	}
 }
 
-/* Where near uses hold kernels up, some is far though there is room near, and the other link carries
- * that; not where the near link is only taken for as slow as a limit says. */
+/* Where near uses hold kernels up, some is far though there is room near, and the other link
+ * carries that; not where the near link is only taken for as slow as a limit says. */
 static void test_near_helped_by_far(void **state)
 {
 	(void)state;

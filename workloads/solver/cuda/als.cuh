@@ -18,8 +18,8 @@
 
 static_assert(ALS_RANKS_FIRST % WARPS == 0, "whole blocks");
 
-/* Which of the launch's rows a warp has; p.nr or more: none. Inlined, it takes the kernel from 48 to
- * 62 registers, four blocks a multiprocessor instead of five, which cost 15 % on an H100. */
+/* Which of the launch's rows a warp has; p.nr or more: none. Inlined, it takes the kernel from 48
+ * to 62 registers, four blocks a multiprocessor instead of five, which cost 15 % on an H100. */
 __device__ __noinline__ static uint32_t als_row_of(const struct solver_als_args &p, uint32_t warp)
 {
 	const struct ratings_side &side = p.ratings.side[p.side];
