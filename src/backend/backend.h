@@ -369,8 +369,8 @@ struct backend_ops {
 	int (*digest_prepare)(struct backend *b, uint32_t device);
 
 	/*
-	 * Copy between memory of the machine and a buffer of the program, in stream order, and wait
-	 * for it. data may be NULL where the machine is phantom.
+	 * Copy between memory of the machine, be it a chunk by its alias, and a buffer of the
+	 * program, in stream order, and wait for it. data may be NULL where the machine is phantom.
 	 * Required. By: core, mem, paging (P), program. Blocks: for the copy.
 	 */
 	int (*upload)(struct backend *b, stream_id_t stream, void *dst, const void *data,

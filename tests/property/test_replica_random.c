@@ -55,7 +55,7 @@ static void test_replica_random_sequences(void **state)
 	       "%llu parts published while open, %llu views borrowed in the end, "
 	       "%llu host copies, %llu turned back, %llu freed while open, "
 	       "%llu begins without memory, %llu words of lists, %llu messages of runs, "
-	       "%llu of packets\n",
+	       "%llu of packets, %llu lists of what was read\n",
 	       (unsigned long long)total->nr_begins, (unsigned long long)total->nr_nested,
 	       (unsigned long long)total->nr_unordered, (unsigned long long)total->nr_checked,
 	       (unsigned long long)total->nr_messages, (unsigned long long)total->nr_published,
@@ -64,7 +64,8 @@ static void test_replica_random_sequences(void **state)
 	       (unsigned long long)total->nr_frees_open, (unsigned long long)total->nr_full,
 	       (unsigned long long)total->nr_elements,
 	       (unsigned long long)total->nr_sent[WEIR_SENT_RUNS],
-	       (unsigned long long)total->nr_sent[WEIR_SENT_PACKETS]);
+	       (unsigned long long)total->nr_sent[WEIR_SENT_PACKETS],
+	       (unsigned long long)total->nr_tracked);
 	if (nr < MANY)
 		return;
 	/* Each of them was met often. */
@@ -76,6 +77,7 @@ static void test_replica_random_sequences(void **state)
 	assert_true(total->nr_back > nr / 20);
 	assert_true(total->nr_frees_open > nr / 20);
 	assert_true(total->nr_elements > nr);
+	assert_true(model_ordered || total->nr_tracked > nr / 40);
 	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
 		assert_true(total->nr_sent[how] > nr / 10);
 }

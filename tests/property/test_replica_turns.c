@@ -3,8 +3,8 @@
  * Random programs as solvers are: each step, every device writes its part of a vector in slices, on
  * streams that take turns, and reads what others wrote of another vector, or the elements of it
  * that are in its list. Nothing waits on the host, so that a hundred messages are under way. Now
- * and then a vector is freed and another one replicated, or turned back, or read on the CPU; lists
- * and subscriptions come and go, streams are waited for, budgets change, and the space may go while
+ * and then a vector is freed and another one replicated, or turned back, or read on the CPU; lists,
+ * given or made of what is seen to be read, and subscriptions come and go, streams are waited for, budgets change, and the space may go while
  * all that is under way. 2 to 16 devices, with room for all copies or less. What is read is what
  * was written last.
  *
@@ -16,6 +16,7 @@
 #include "src/replica/replica.h"
 #include "tests/support/seeds.h"
 #include "tests/support/space.h"
+#include "tests/support/tracked.h"
 
 #define BLOCK KIB(16)
 #define CELL 256u
@@ -28,6 +29,9 @@ struct vector {
 	uint32_t nr, part; /* cells; of them a device's */
 	uint8_t *window[WEIR_DEVICES_MAX];
 	bool has_list[WEIR_DEVICES_MAX], listed[WEIR_DEVICES_MAX][CELLS_MAX];
+	/* Whether reads of a device are noted, where, and the cells that were read since. */
+	bool tracking[WEIR_DEVICES_MAX], noted[WEIR_DEVICES_MAX][CELLS_MAX];
+	struct weir_tracked tracked[WEIR_DEVICES_MAX];
 	uint32_t seed[CELLS_MAX]; /* 0: not known */
 };
 
@@ -41,7 +45,7 @@ struct program {
 };
 
 static bool tracing;
-static uint64_t nr_messages, nr_published, nr_packets, nr_refused, nr_most;
+static uint64_t nr_messages, nr_published, nr_packets, nr_refused, nr_most, nr_tracked;
 
 #define trace(...)                                    \
 	do {                                          \
@@ -78,6 +82,7 @@ static void replicate(struct program *p, struct vector *v)
 	assert_int_equal(weir_replicate(p->t.space, v->addr, &params), 0);
 	v->replicated = true;
 	memset(v->has_list, 0, sizeof(v->has_list));
+	memset(v->tracking, 0, sizeof(v->tracking));
 	for (uint32_t d = 0; d < p->nr_devices; d++) {
 		assert_int_equal(weir_replica(p->t.space, v->addr, d, &window), 0);
 		v->window[d] = window;
@@ -123,37 +128,78 @@ static void give_list(struct program *p, struct vector *v, uint32_t device)
 				 0);
 }
 
+/* Begin to note what a device reads, or make that the list of one whose reads are noted. */
+static void track(struct program *p, struct vector *v, uint32_t device)
+{
+	bool starts;
+	int err;
+
+	for (uint32_t n = 1; n < p->nr_devices && !v->tracking[device]; n++)
+		device = (device + 1) % p->nr_devices;
+	starts = !v->tracking[device];
+	err = starts ? weir_tracking_start(p->t.space, v->addr, device, &v->tracked[device])
+		     : weir_tracking_stop(p->t.space, v->addr, device);
+
+	trace("tracking %s: %d\n", starts ? "begins" : "ends", err);
+	assert_true(!err || err == -ENOMEM);
+	if (err)
+		return;
+	v->tracking[device] = starts;
+	if (starts) {
+		memset(v->noted[device], 0, sizeof(v->noted[device]));
+		return;
+	}
+	v->has_list[device] = false;
+	for (uint32_t c = 0; c < v->nr; c++)
+		v->has_list[device] |= v->listed[device][c] = v->noted[device][c];
+	nr_tracked += v->has_list[device];
+}
+
 /* ------------------------------------------------------------------ brackets */
+
+/* Some cells, of which a kernel looks at those that are listed; NULL: at all. */
+static void launch_cells(struct program *p, struct weir_stream *stream, struct vector *v,
+			 uint32_t device, uint32_t first, uint32_t nr, enum weir_use_kind kind,
+			 const bool *listed)
+{
+	uint8_t *addr = base_of(v, device) + first * CELL;
+	struct weir_use use = use_of(addr, nr * CELL, kind);
+	struct test_tracked_args args = {
+		.cells = {.addr = (uint64_t *)addr,
+			  .as = (const uint64_t *)(v->addr + first * CELL),
+			  .words = CELL / 8,
+			  .nr_wrong = p->t.nr_wrong_cuda ? p->t.nr_wrong_cuda : &p->t.nr_wrong,
+			  .nr = nr},
+		.tracked = v->tracked[device],
+	};
+	bool notes = kind == WEIR_READ && v->replicated && v->tracking[device];
+	struct weir_launch l = {.kernel = notes ? &test_kernel_tracked : &test_kernel_cells,
+				.args = notes ? (const void *)&args : &args.cells,
+				.args_bytes = notes ? sizeof(args) : sizeof(args.cells),
+				.uses = &use,
+				.nr_uses = 1};
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (kind != WEIR_OVERWRITE && (!listed || listed[first + i])) {
+			args.cells.cell[i].expect = v->seed[first + i];
+			args.noted[i] = true;
+			v->noted[device][first + i] |= notes;
+		}
+		if (kind != WEIR_READ) {
+			args.cells.cell[i].put = p->next_seed++;
+			v->seed[first + i] = args.cells.cell[i].put;
+		}
+	}
+	assert_int_equal(weir_stream_launch(stream, &l), 0);
+}
 
 static void launch(struct program *p, struct weir_stream *stream, struct vector *v, uint32_t device,
 		   uint32_t first, uint32_t nr, enum weir_use_kind kind, const bool *listed)
 {
 	while (nr) {
 		const uint32_t n = MIN(nr, TEST_CELLS_MAX);
-		uint8_t *addr = base_of(v, device) + first * CELL;
-		struct weir_use use = use_of(addr, n * CELL, kind);
-		struct test_cells_args args = {
-			.addr = (uint64_t *)addr,
-			.as = (const uint64_t *)(v->addr + first * CELL),
-			.words = CELL / 8,
-			.nr_wrong = p->t.nr_wrong_cuda ? p->t.nr_wrong_cuda : &p->t.nr_wrong,
-			.nr = n,
-		};
-		struct weir_launch l = {.kernel = &test_kernel_cells,
-					.args = &args,
-					.args_bytes = sizeof(args),
-					.uses = &use,
-					.nr_uses = 1};
 
-		for (uint32_t i = 0; i < n; i++) {
-			if (kind != WEIR_OVERWRITE && (!listed || listed[first + i]))
-				args.cell[i].expect = v->seed[first + i];
-			if (kind != WEIR_READ) {
-				args.cell[i].put = p->next_seed++;
-				v->seed[first + i] = args.cell[i].put;
-			}
-		}
-		assert_int_equal(weir_stream_launch(stream, &l), 0);
+		launch_cells(p, stream, v, device, first, n, kind, listed);
 		first += n;
 		nr -= n;
 	}
@@ -254,69 +300,98 @@ static void change_budget(struct program *p)
 	assert_true(!err || err == -EBUSY || err == -ENOMEM || err == -EINVAL);
 }
 
+/* Who is sent what: the n-th way to say it. */
+static void hint(struct program *p, struct vector *v, uint32_t device, uint32_t n)
+{
+	const uint32_t first = below(p, v->nr), nr = 1 + below(p, v->nr - first);
+	int err;
+
+	switch (n) {
+	case 0:
+	case 1:
+		if (v->replicated)
+			give_list(p, v, device);
+		break;
+	case 2:
+	case 3:
+		if (v->replicated)
+			track(p, v, device);
+		break;
+	case 4:
+		err = weir_subscribe(p->t.space, v->addr + first * CELL, nr * CELL, device);
+		assert_true(v->replicated ? !err || err == -ENOMEM : err == -EINVAL);
+		break;
+	default:
+		err = weir_unsubscribe(p->t.space, v->addr + first * CELL, nr * CELL, device);
+		assert_true(v->replicated ? !err || err == -EBUSY : err == -EINVAL);
+	}
+}
+
+static void turn(struct program *p, struct vector *v)
+{
+	int err;
+
+	if (!v->replicated) {
+		replicate(p, v);
+		return;
+	}
+	err = weir_unreplicate(p->t.space, v->addr);
+	assert_true(!err || err == -ENOMEM);
+	if (err)
+		return;
+	v->replicated = false;
+	memset(v->has_list, 0, sizeof(v->has_list));
+	memset(v->tracking, 0, sizeof(v->tracking));
+}
+
+/* A bracket that names some of a vector at its one copy; or a wait for everything. */
+static void use_one_copy(struct program *p, struct vector *v, uint32_t device)
+{
+	const uint32_t first = below(p, v->nr), nr = 1 + below(p, v->nr - first);
+
+	if (chance(p, 50) || !v->replicated) {
+		assert_int_equal(weir_space_sync(p->t.space), 0);
+		return;
+	}
+	v->replicated = false;
+	bracket(p, device, p->stream[device][0],
+		&(struct part){v, first, nr, chance(p, 50) ? WEIR_WRITE : WEIR_READ, false}, 1);
+	v->replicated = true;
+}
+
 static void disturb(struct program *p)
 {
 	struct vector *v = &p->vector[below(p, VECTORS)];
 	const uint32_t device = below(p, p->nr_devices);
-	const uint32_t what = below(p, 10);
-	uint32_t first, nr;
-	int err;
+	const uint32_t what = below(p, 12);
 
 	trace("disturb %u\n", what);
 	if (!v->addr) {
 		vector_alloc(p, v);
 		return;
 	}
-	first = below(p, v->nr);
-	nr = 1 + below(p, v->nr - first);
 	switch (what) {
 	case 0:
 		assert_int_equal(weir_free(p->t.space, v->addr, NULL), 0);
 		vector_alloc(p, v);
 		break;
 	case 1:
-		if (!v->replicated) {
-			replicate(p, v);
-			break;
-		}
-		err = weir_unreplicate(p->t.space, v->addr);
-		assert_true(!err || err == -ENOMEM);
-		v->replicated = err != 0;
-		if (!err)
-			memset(v->has_list, 0, sizeof(v->has_list));
+		turn(p, v);
 		break;
 	case 2:
 		read_all(p, v);
 		break;
 	case 3:
-	case 4:
-		if (v->replicated)
-			give_list(p, v, device);
-		break;
-	case 5:
-		err = weir_subscribe(p->t.space, v->addr + first * CELL, nr * CELL, device);
-		assert_true(v->replicated ? !err || err == -ENOMEM : err == -EINVAL);
-		break;
-	case 6:
-		err = weir_unsubscribe(p->t.space, v->addr + first * CELL, nr * CELL, device);
-		assert_true(v->replicated ? !err || err == -EBUSY : err == -EINVAL);
-		break;
-	case 7:
 		change_budget(p);
 		break;
-	case 8:
+	case 4:
 		assert_int_equal(weir_stream_sync(p->stream[device][below(p, p->nr_turns)]), 0);
 		break;
-	default: /* the one copy */
-		if (chance(p, 50) || !v->replicated) {
-			assert_int_equal(weir_space_sync(p->t.space), 0);
-			break;
-		}
-		v->replicated = false;
-		bracket(p, device, p->stream[device][0],
-			&(struct part){v, first, nr, chance(p, 50) ? WEIR_WRITE : WEIR_READ, false},
-			1);
-		v->replicated = true;
+	case 5:
+		use_one_copy(p, v, device);
+		break;
+	default:
+		hint(p, v, device, what - 6);
 	}
 	assert_int_equal(weir_space_check(p->t.space), 0);
 }
@@ -410,14 +485,15 @@ static void test_replica_turns_sequences(void **state)
 	if (!nr)
 		return;
 	printf("%llu messages, %llu published, %llu packets, %llu at most under way, "
-	       "%llu refused\n",
+	       "%llu refused, %llu lists of what was read\n",
 	       (unsigned long long)nr_messages, (unsigned long long)nr_published,
 	       (unsigned long long)nr_packets, (unsigned long long)nr_most,
-	       (unsigned long long)nr_refused);
+	       (unsigned long long)nr_refused, (unsigned long long)nr_tracked);
 	if (nr < MANY)
 		return;
 	assert_true(nr_published > nr);
 	assert_true(nr_packets > nr);
+	assert_true(nr_tracked > nr / 10);
 	assert_true(nr_most > 100);
 }
 

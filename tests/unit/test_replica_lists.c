@@ -483,6 +483,30 @@ static void test_lists_of_what_was_read(void **state)
 	test_space_close(&t);
 }
 
+/* Nothing is read meanwhile: the list that there was ends. On every machine. */
+static void test_lists_of_nothing_read(void **state)
+{
+	const struct elements list = elements_of(1, 16, 1, 100);
+	struct weir_tracked tracked;
+	struct test_space t;
+	uint8_t *a = open_listed(&t, &list, WEIR_SENT_RUNS);
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(weir_tracking_start(t.space, a, 1, &tracked), 0);
+	assert_int_equal(weir_tracking_start(t.space, a, 1, &tracked), -EEXIST);
+	assert_int_equal(weir_tracking_stop(t.space, a, 1), 0);
+	assert_int_equal(weir_tracking_stop(t.space, a, 1), -EINVAL);
+	do_check(&t);
+	before = get_sent(&t);
+	use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 2);
+	assert_int_equal(get_sent(&t), before);
+	gather(&t, a, 0, BYTES, &list, 2); /* all of it */
+	assert_int_equal(get_sent(&t), before + BYTES);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* A range may end within a line, which has fewer elements then. */
 static void test_lists_of_the_last_line(void **state)
 {
@@ -566,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_lists_get_memory),
 		cmocka_unit_test(test_lists_of_nothing),
 		cmocka_unit_test(test_lists_of_what_was_read),
+		cmocka_unit_test(test_lists_of_nothing_read),
 		cmocka_unit_test(test_lists_of_the_last_line),
 	};
 

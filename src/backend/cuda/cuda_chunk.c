@@ -86,6 +86,17 @@ struct cuda_chunk *cuda_chunk_find(const struct cuda *cuda, const struct backend
 	return chunk && chunk->number == named->handle ? chunk : NULL;
 }
 
+const struct cuda_chunk *cuda_chunk_at(const struct cuda *cuda, cu_ptr addr, uint64_t bytes)
+{
+	for (uint32_t at = 0; at < cuda->nr_chunks; at++) {
+		const struct cuda_chunk *chunk = cuda->chunk[at];
+
+		if (chunk && addr >= chunk->alias && addr - chunk->alias < chunk->bytes)
+			return bytes <= chunk->bytes - (addr - chunk->alias) ? chunk : NULL;
+	}
+	return NULL;
+}
+
 /* What fails here stays behind until the process ends: the log has it. */
 static void alias_unmap(struct cuda *cuda, const struct cuda_chunk *chunk)
 {

@@ -340,6 +340,9 @@ void cuda_chunk_del(struct cuda *cuda, const struct cuda_chunk *chunk);
 /* The chunk that core means; NULL: there is none of this handle. Lock held. */
 struct cuda_chunk *cuda_chunk_find(const struct cuda *cuda, const struct backend_chunk *chunk);
 
+/* The chunk at whose alias some bytes lie; NULL: none. Looks at all. Lock held. */
+const struct cuda_chunk *cuda_chunk_at(const struct cuda *cuda, cu_ptr addr, uint64_t bytes);
+
 /* Whether there is a chunk, of host memory. */
 bool cuda_chunk_is_host(const struct cuda *cuda, const struct cuda_chunk *chunk);
 

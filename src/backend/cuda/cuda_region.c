@@ -132,10 +132,13 @@ int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cu
 
 	if (!region) {
 		const struct cuda_plain *plain = cuda_plain_at(cuda, addr, bytes);
+		const struct cuda_chunk *chunk = plain ? NULL : cuda_chunk_at(cuda, addr, bytes);
 
-		if (!plain)
+		if (!plain && !chunk)
 			return -EINVAL;
-		*out = (struct cuda_place){addr, bytes, plain->kind == CUDA_PLAIN_HOST};
+		*out = (struct cuda_place){addr, bytes,
+					   plain ? plain->kind == CUDA_PLAIN_HOST
+						 : cuda_chunk_is_host(cuda, chunk)};
 		return 0;
 	}
 	if (bytes > region->bytes - (addr - region->base))

@@ -46,6 +46,7 @@ static void op_free(struct model *m)
 	do_check(&m->t);
 	model_total.nr_frees_open += m->range[i].nr_names != 0;
 	m->range[i].live = m->range[i].replicated = false;
+	memset(m->range[i].tracking, 0, sizeof(m->range[i].tracking));
 }
 
 /* Host brackets are open by blocks, which arenas share. */
@@ -196,6 +197,7 @@ static void op_unreplicate(struct model *m)
 	range->replicated = false;
 	range->devices = 0;
 	memset(range->has_list, 0, sizeof(range->has_list));
+	memset(range->tracking, 0, sizeof(range->tracking));
 	model_total.nr_back++;
 }
 
@@ -331,7 +333,7 @@ void some_call(struct model *m)
 {
 	int i;
 
-	switch (below(m, 17)) {
+	switch (below(m, 20)) {
 	case 0:
 		op_free(m);
 		break;
@@ -367,6 +369,11 @@ void some_call(struct model *m)
 		break;
 	case 8:
 		op_wrong(m);
+		break;
+	case 17:
+	case 18:
+	case 19:
+		op_track(m);
 		break;
 	default:
 		sync_all(m);

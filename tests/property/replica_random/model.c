@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tests/property/replica_random/model.h"
+#include "tests/support/tracked.h"
 
 struct model_total model_total;
 bool model_tracing, model_ordered;
@@ -112,25 +113,36 @@ static uint32_t same_until(const uint32_t *seeds, uint32_t word, uint32_t end)
 static void launch_words(struct model *m, uint32_t bracket, const struct part *part, uint32_t word,
 			 uint32_t nr, uint32_t put)
 {
+	struct model_range *range = &m->range[part->range];
+	uint32_t device = m->device[bracket];
 	uint8_t *addr = part->addr + 8ull * (word - part->first);
 	struct weir_use use = use_of(addr, 8ull * nr, part->kind);
-	struct test_cells_args args = {
-		.addr = (uint64_t *)addr,
-		.as = (uint64_t *)word_addr(&m->range[part->range], word),
-		.words = nr,
-		.nr_wrong = m->t.nr_wrong_cuda ? m->t.nr_wrong_cuda : &m->t.nr_wrong,
-		.nr = 1,
-		.cell = {{m->bracket[bracket].seed[part->range][word], put}},
+	struct test_tracked_args args = {
+		.cells = {.addr = (uint64_t *)addr,
+			  .as = (uint64_t *)word_addr(range, word),
+			  .words = nr,
+			  .nr_wrong = m->t.nr_wrong_cuda ? m->t.nr_wrong_cuda : &m->t.nr_wrong,
+			  .nr = 1,
+			  .cell = {{m->bracket[bracket].seed[part->range][word], put}}},
+		.tracked = range->tracked[device],
+		.noted = {true},
 	};
 	struct weir_launch launch = {.kernel = &test_kernel_cells,
-				     .args = &args,
-				     .args_bytes = sizeof(args),
+				     .args = &args.cells,
+				     .args_bytes = sizeof(args.cells),
 				     .uses = &use,
 				     .nr_uses = 1};
 
+	if (part->window && part->kind == WEIR_READ && range->tracking[device] &&
+	    !m->t.nr_wrong_cuda) {
+		launch.kernel = &test_kernel_tracked;
+		launch.args = &args;
+		launch.args_bytes = sizeof(args);
+		memset(&range->noted[device][word], true, nr * sizeof(bool));
+	}
 	if (part->kind == WEIR_OVERWRITE || !m->bracket[bracket].ends)
-		args.cell[0].expect = 0;
-	model_total.nr_checked += args.cell[0].expect ? nr : 0;
+		args.cells.cell[0].expect = 0;
+	model_total.nr_checked += args.cells.cell[0].expect ? nr : 0;
 	assert_int_equal(weir_stream_launch(m->stream[bracket], &launch), 0);
 }
 

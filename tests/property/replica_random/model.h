@@ -9,6 +9,7 @@
  *   model.c    words, parts, launches
  *   bracket.c  brackets on streams and on the host
  *   calls.c    the other calls of a space, wrong ones among them
+ *   track.c    noting what is read
  *   space.c    the machine and the space
  */
 #ifndef WEIR_TEST_REPLICA_RANDOM_MODEL_H
@@ -37,6 +38,10 @@ struct model_range {
 	uint32_t element_bytes;
 	bool has_list[WEIR_DEVICES_MAX]; /* by device; then the words that are in it whole: */
 	bool listed[WEIR_DEVICES_MAX][WORDS_MAX];
+	/* By device: whether reads are noted, where, and the words that were read since. */
+	bool tracking[WEIR_DEVICES_MAX];
+	struct weir_tracked tracked[WEIR_DEVICES_MAX];
+	bool noted[WEIR_DEVICES_MAX][WORDS_MAX];
 	uint32_t seed[WORDS_MAX]; /* 0: undefined */
 };
 
@@ -81,7 +86,8 @@ struct model {
 extern struct model_total {
 	uint64_t nr_begins, nr_full, nr_nested, nr_frees_open, nr_checked, nr_unordered;
 	uint64_t nr_messages, nr_published, nr_slices, nr_borrowed, nr_evicted, nr_host_copies,
-		nr_back, nr_contradictions, nr_elements, nr_sent[WEIR_REPLICA_MECHANISM_NR];
+		nr_back, nr_contradictions, nr_elements, nr_tracked,
+		nr_sent[WEIR_REPLICA_MECHANISM_NR];
 	uint64_t nr_devices[1 + WEIR_DEVICES_MAX];
 } model_total;
 
@@ -163,6 +169,8 @@ void end_all(struct model *m);
 /* ------------------------------------------------------------------ calls.c, space.c */
 
 void op_alloc(struct model *m);
+/* Begin to note what a device reads, or make that its list. */
+void op_track(struct model *m);
 void some_call(struct model *m);
 void check_range(struct model *m, uint32_t range);
 
