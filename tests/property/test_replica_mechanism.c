@@ -2,9 +2,10 @@
 /*
  * The mechanism by which elements of lists are sent, against all that there are: on simulated H200s
  * one device writes a range, and one, three or seven others read elements of it, each by a list of
- * its own; or each of them writes a part, and all read the others' parts. Over a grid of bytes, of runs of elements that follow each other, of densities and of
- * sizes of elements, the time from the writer's end until all readers have read is at most 10 %
- * above that of the best mechanism, if all are sent by one.
+ * its own; or each of them writes a part, and all read the others' parts. Over a grid of bytes, of
+ * runs of elements that follow each other, of densities and of sizes of elements, the time from the
+ * writer's end until all readers have read is at most 10 % above that of the best mechanism, if all
+ * are sent by one.
  *
  * Each publication is repeated, so that devices have the lists, and readers wait for it: there is
  * no slack. Runs beyond those that the library copies one by one are not sent so. A part of the
