@@ -4,9 +4,9 @@
  * streams that take turns, and reads what others wrote of another vector, or the elements of it
  * that are in its list. Nothing waits on the host, so that a hundred messages are under way. Now
  * and then a vector is freed and another one replicated, or turned back, or read on the CPU; lists,
- * given or made of what is seen to be read, and subscriptions come and go, streams are waited for, budgets change, and the space may go while
- * all that is under way. 2 to 16 devices, with room for all copies or less. What is read is what
- * was written last.
+ * given or made of what is seen to be read, and subscriptions come and go, streams are waited for,
+ * budgets change, and the space may go while all that is under way. 2 to 16 devices, with room for
+ * all copies or less. What is read is what was written last.
  *
  * Timeout: 300
  * Long: yes
