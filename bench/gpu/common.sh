@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# common.sh: what the scripts of this folder that measure real GPUs begin with: surroundings, running
-# a command with a time limit, and counting what came of it. A script sets before it sources this:
-# pack (the folder that tests/gpu/pack made), out (where results go), limit_s (nothing starts later),
-# machine (a description, or empty), and simulate and quick (true or false).
+# common.sh: what the scripts of this folder that measure real GPUs begin with, and bench/replicas:
+# surroundings, running a command with a time limit, and counting what came of it. A script sets
+# before it sources this: pack (the folder that tests/gpu/pack made, or a build), out (where results
+# go), limit_s (nothing starts later), machine (a description, or empty), and simulate and quick (true
+# or false).
 
 [ -x "$pack/weir" ] || {
 	echo "$0: $pack is not there: build the target gpu-pack" >&2
@@ -17,7 +18,7 @@ for name in $(compgen -e | grep "^WEIR_" | grep -v "_KERNELS$" || true); do
 	unset "$name"
 done
 export WEIR_MACHINE_PATH=$pack/machines
-blas=$("$pack/find-cublas")
+blas=$([ ! -x "$pack/find-cublas" ] || "$pack/find-cublas") # which a build has not
 # For weir alone: what the pack carries is older than what Python may be built with.
 readonly libraries=$pack/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}${blas:+:$blas}
 
@@ -40,6 +41,31 @@ readonly json_fields='
 	}
 	function text(name) {
 		return substr(field(name), 2, length(field(name)) - 2)
+	}
+'
+
+# For awk, behind that: of the results of solvers, seconds of a pass and its bound, by "WORKLOAD GPUS"
+# and manager; order, the n of these keys on several GPUs.
+# shellcheck disable=SC2016,SC2034 # as above
+readonly solver_fields='
+	function speed_up(key, manager, part) {
+		split(key, part, " ")
+		return seconds[key, manager] ? single[part[1]] / seconds[key, manager] : 0
+	}
+	function times_bound(key, manager) {
+		return bound[key, manager] ? seconds[key, manager] / bound[key, manager] : 0
+	}
+	text("status") == "ok" {
+		key = text("workload") " " field("devices")
+		manager = text("manager")
+		seconds[key, manager] = field("epoch_median_s") + 0
+		bound[key, manager] = field("bound_s") + 0
+		if (manager == "single")
+			single[text("workload")] = seconds[key, manager]
+		else if (!(key in seen)) {
+			seen[key] = 1
+			order[++n] = key
+		}
 	}
 '
 

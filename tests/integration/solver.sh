@@ -417,4 +417,14 @@ grep -q -- "--devices N" "$dir/help" || fail "nothing of several devices" "$dir/
 for option in --kron --degree --seed --devices --check overlap; do
 	grep -q -- "$option" "$dir/help" || fail "--help lacks $option" "$dir/help"
 done
+
+# The table of docs/solver.md, of small sizes.
+"$SOURCE_DIR/bench/replicas" --build "$BUILD_DIR" --quick --json "$dir/json" h200x2 >"$dir/out" \
+	2>"$dir/err" || fail "bench/replicas ends with $?" "$dir/err"
+[ "$(grep -c '"status":"ok"' "$dir/json")" = 20 ] || fail "five workloads under four" "$dir/json"
+for name in jacobi diffusion als pagerank sssp 'geometric mean'; do
+	grep -qE "\| $name( \| [0-9]+\.[0-9]+){5} \|" "$dir/out" || fail "no $name" "$dir/out"
+done
+"$SOURCE_DIR/bench/replicas" --jobs 0 2>"$dir/err" && fail "no jobs" "$dir/err"
+"$SOURCE_DIR/bench/replicas" --build "$BUILD_DIR" h200 2>"$dir/err" && fail "one GPU" "$dir/err"
 echo "ok - jacobi, diffusion, als, pagerank and sssp"

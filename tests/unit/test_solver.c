@@ -244,14 +244,11 @@ static void test_solver_random(void **state)
 }
 
 /* Managers that spill, with less memory on each device than its kernels name. */
-static void test_solver_budgets(void **state)
+static void run_with_budgets(struct solver_params p)
 {
-	static const uint32_t percents[] = {100, 60, 30}, devices[] = {2, 3, 8};
-	struct solver_params p = usual;
+	static const uint32_t percents[] = {100, 60, 30}, devices[] = {2, 3, 4, 8, 16};
 	uint64_t want;
 
-	(void)state;
-	p.shape = (struct solver_shape){96, 8, 64};
 	p.devices = 1;
 	want = run_right(&solver_manager_single, &p);
 	for (size_t i = 0; i < ARRAY_LEN(percents) * ARRAY_LEN(devices); i++)
@@ -263,6 +260,18 @@ static void test_solver_budgets(void **state)
 			assert_int_equal(run_right(solver_managers[k], &p), want);
 		}
 	budget_percent = 0;
+}
+
+static void test_solver_budgets(void **state)
+{
+	struct solver_params p = usual;
+
+	(void)state;
+	p.shape = (struct solver_shape){96, 8, 64};
+	run_with_budgets(p);
+	p.kind = SOLVER_JACOBI;
+	p.shape = (struct solver_shape){96, 1, 512};
+	run_with_budgets(p);
 }
 
 /* What a manager may do wrong. */
