@@ -124,8 +124,7 @@ static void add_use(const struct ways_manager *m, uint32_t device, const struct 
 	out->begin[out->nr++] = at;
 }
 
-static void add_uses(const struct ways_manager *m, const struct solver_step *step,
-		     struct uses *out)
+static void add_uses(const struct ways_manager *m, const struct solver_step *step, struct uses *out)
 {
 	for (uint32_t i = 0; i < step->nr_uses; i++) {
 		const struct solver_use *use = &step->use[i];
@@ -178,8 +177,8 @@ static int bracket(const struct ways_manager *m, const struct solver_step *const
 		   uint32_t nr)
 {
 	const struct solver_step *first = steps[0];
-	const bool aside = nr > 1 || first->part != SOLVER_BOUNDARY ||
-			   solver_slice_is_aside(first->slice);
+	const bool aside =
+		nr > 1 || first->part != SOLVER_BOUNDARY || solver_slice_is_aside(first->slice);
 	struct weir_stream *stream = aside ? m->stream[first->device] : m->boundary[first->device];
 	struct uses uses = {.nr = 0};
 	int err, end;
@@ -344,8 +343,8 @@ static int ways_alloc(struct solver_manager *base, const char *name)
 	void *addr;
 
 	(void)name;
-	assert_int_equal(
-		weir_alloc(m->space, m->layout[n].offset[base->nr_devices], NULL, &addr), 0);
+	assert_int_equal(weir_alloc(m->space, m->layout[n].offset[base->nr_devices], NULL, &addr),
+			 0);
 	m->array[n] = addr;
 	assert_int_equal(weir_replicate(m->space, addr, &params), 0);
 	replicas_of(m->space)->forced = m->way->forced;
