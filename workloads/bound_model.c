@@ -100,20 +100,8 @@ static void bundle_add(struct bundle *b, uint32_t memory, double bytes_per_s)
 static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, uint32_t links,
 			bool sends)
 {
-	double rate = INFINITY;
-	uint32_t most = 0;
-
-	for (uint32_t i = 0; i < desc->nr_ports; i++) {
-		const struct weir_port_desc *port = &desc->port[i];
-
-		if (port->memory != memory || (port->links > links && BOUND_MUTANT != 10) ||
-		    port->links <= most)
-			continue;
-		most = port->links;
-		rate = sends != (BOUND_MUTANT == 9) ? port->send_bytes_per_s
-						    : port->receive_bytes_per_s;
-	}
-	return rate;
+	return cost_port_bytes_per_s(desc, memory, BOUND_MUTANT == 10 ? UINT32_MAX : links,
+				     sends != (BOUND_MUTANT == 9));
 }
 
 /* The most that the links carry together through the port of their common memory, however many of

@@ -5,6 +5,7 @@
 #include "src/cost/cost.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "src/base/util.h"
@@ -23,6 +24,23 @@ int cost_link_find(const struct weir_machine_desc *desc, uint32_t a, uint32_t b)
 			return (int)i;
 	}
 	return -ENOENT;
+}
+
+double cost_port_bytes_per_s(const struct weir_machine_desc *desc, uint32_t memory, uint32_t links,
+			     bool sends)
+{
+	double rate = INFINITY;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < desc->nr_ports; i++) {
+		const struct weir_port_desc *port = &desc->port[i];
+
+		if (port->memory != memory || port->links > links || port->links <= most)
+			continue;
+		most = port->links;
+		rate = sends ? port->send_bytes_per_s : port->receive_bytes_per_s;
+	}
+	return rate;
 }
 
 uint32_t cost_host_memory(const struct weir_machine_desc *desc)

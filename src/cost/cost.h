@@ -85,6 +85,11 @@ struct cost_kernel {
 /* The link between two memories, or -ENOENT. */
 int cost_link_find(const struct weir_machine_desc *desc, uint32_t a, uint32_t b);
 
+/* The most that the port of a memory sends, or receives, while so many of its links are busy that
+ * way, as struct weir_port_desc says; INFINITY: it limits nothing. */
+double cost_port_bytes_per_s(const struct weir_machine_desc *desc, uint32_t memory, uint32_t links,
+			     bool sends);
+
 /* The first memory of kind WEIR_MEMORY_HOST; a checked description has one. Else 0. */
 uint32_t cost_host_memory(const struct weir_machine_desc *desc);
 

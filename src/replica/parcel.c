@@ -4,6 +4,8 @@
  * what lies between; a copy of each run of them; or packets. The model is mechanism.c's; what it is
  * told is found in constant time, whatever the number of elements.
  */
+#include <math.h>
+
 #include "src/cost/cost.h"
 #include "src/replica/mechanism.h"
 #include "src/replica/parcel.h"
@@ -15,25 +17,16 @@
 
 /* What the port of a memory carries one way when so many of its links are busy; 0: it limits
  * nothing. */
-static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, uint32_t nr_links,
+static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, uint32_t links,
 			bool sends)
 {
-	uint32_t most = 0;
-	double rate = 0;
+	double rate = cost_port_bytes_per_s(desc, memory, links, sends);
 
-	for (uint32_t i = 0; i < desc->nr_ports; i++) {
-		const struct weir_port_desc *port = &desc->port[i];
-
-		if (port->memory != memory || port->links > nr_links || port->links <= most)
-			continue;
-		most = port->links;
-		rate = sends ? port->send_bytes_per_s : port->receive_bytes_per_s;
-	}
-	return rate;
+	return isfinite(rate) ? rate : 0;
 }
 
 /* Devices that are sent elements of the same bytes by one publication; who fetches is alone. */
-static uint32_t nr_subscribers(const struct parcel *p)
+static uint32_t nr_subscribers(const struct weir_space *space, const struct parcel *p)
 {
 	const struct replica *r = p->replica;
 	struct list_part part;
@@ -41,7 +34,7 @@ static uint32_t nr_subscribers(const struct parcel *p)
 
 	if (r->replicas->kind == WEIR_FETCHED)
 		return 1;
-	for (uint8_t own = 0; own < WEIR_DEVICES_MAX; own++)
+	for (uint32_t own = 0; own < space->nr_devices; own++)
 		nr += own != p->from && r->list[own] &&
 		      list_find(r->list[own], r->element_bytes, p->offset, p->end, &part);
 	return MAX(nr, 1);
@@ -49,12 +42,12 @@ static uint32_t nr_subscribers(const struct parcel *p)
 
 /* Devices that send elements of a range: who has a list of what it writes itself is one of several
  * that all do so. */
-static uint32_t nr_senders(const struct parcel *p)
+static uint32_t nr_senders(const struct weir_space *space, const struct parcel *p)
 {
 	const struct replica *r = p->replica;
 	uint32_t nr = 0;
 
-	for (uint8_t own = 0; own < WEIR_DEVICES_MAX; own++)
+	for (uint32_t own = 0; own < space->nr_devices; own++)
 		nr += r->list[own] != NULL;
 	return p->from < WEIR_DEVICES_MAX && r->list[p->from] ? nr : 1;
 }
@@ -76,12 +69,12 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 	const struct weir_device_desc *sender =
 		p->from < WEIR_DEVICES_MAX ? space_device(space, p->from) : receiver;
 	bool a_to_b = desc->link[link].a == from;
-	uint32_t nr = nr_subscribers(p);
+	uint32_t nr = nr_subscribers(space, p);
 
 	return (struct mechanism_message){
 		.element_bytes = p->replica->element_bytes,
 		.nr_subscribers = nr,
-		.nr_senders = nr_senders(p),
+		.nr_senders = nr_senders(space, p),
 		.lists_known = true,
 		.link = &desc->link[link],
 		.a_to_b = a_to_b,

@@ -36,6 +36,15 @@ static double allowed(const struct weir_space *space, place_t place, double byte
 	return place != space_host(space) && most > 0 ? MIN(most, bytes_per_s) : bytes_per_s;
 }
 
+/* Whether that is less than a link carries. */
+static bool is_slowed(const struct weir_space *space, place_t own, place_t place)
+{
+	const struct weir_link_desc *link = link_to(space, own, place);
+	double rate = MAX(link->a_to_b_bytes_per_s, link->b_to_a_bytes_per_s);
+
+	return allowed(space, place, rate) < rate;
+}
+
 /* What a use takes in place at a place. */
 static void learn_rate(const struct weir_space *space, place_t own, place_t place,
 		       const struct record_use *recorded, struct plan_rate *out)
@@ -188,7 +197,7 @@ void learn_places(const struct weir_space *space, place_t own, struct plan_input
 	input->budget_blocks = plan_budget(space, own);
 	input->near_blocks = near_budget(space);
 	input->nr_below = nr_below(space);
-	input->near_slowed = space->residency->near_bytes_per_s > 0;
+	input->near_slowed = is_slowed(space, own, place_below(space, 0));
 	input->map_ns = (double)(vmm->map_ns + vmm->set_access_ns);
 	input->unmap_ns = (double)vmm->unmap_ns;
 	input->map_busy_ns = (double)vmm->set_access_busy_in_ns;

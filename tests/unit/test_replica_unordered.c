@@ -71,6 +71,11 @@ struct part {
 	enum weir_use_kind kind;
 };
 
+/* Of the first and the second bracket. */
+struct two {
+	struct part first, second;
+};
+
 struct fixture {
 	struct test_space t;
 	uint8_t *a, *window[2];
@@ -176,9 +181,7 @@ static void end_both(struct fixture *f, uint32_t one, uint32_t other)
 
 static void test_unordered_writes(void **state)
 {
-	static const struct {
-		struct part first, second;
-	} cases[] = {
+	static const struct two cases[] = {
 		{{5, 1, WEIR_WRITE}, {5, 1, WEIR_WRITE}},
 		{{5, 1, WEIR_WRITE}, {5, 1, WEIR_OVERWRITE}},
 		{{5, 1, WEIR_OVERWRITE}, {5, 1, WEIR_WRITE}},
@@ -264,9 +267,7 @@ static void test_unordered_streams(void **state)
 /* Other elements, of one line. Both devices and the host have all that was written. */
 static void test_unordered_neighbours(void **state)
 {
-	static const struct {
-		struct part first, second;
-	} cases[] = {
+	static const struct two cases[] = {
 		{{0, 1, WEIR_WRITE}, {1, 1, WEIR_WRITE}},
 		{{1, 1, WEIR_OVERWRITE}, {0, 1, WEIR_WRITE}},
 		{{3, 4, WEIR_OVERWRITE}, {7, 9, WEIR_OVERWRITE}},
@@ -308,9 +309,7 @@ static void test_unordered_neighbours(void **state)
 /* One reads what the other one writes, or gives it up: it has what it had as it began. */
 static void test_unordered_reads(void **state)
 {
-	static const struct {
-		struct part first, second;
-	} cases[] = {
+	static const struct two cases[] = {
 		{{0, NR, WEIR_READ}, {0, NR, WEIR_WRITE}},
 		{{0, NR, WEIR_READ}, {NR / 2, NR, WEIR_OVERWRITE}},
 		{{0, NR, WEIR_DISCARD}, {0, NR, WEIR_WRITE}},

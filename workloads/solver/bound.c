@@ -216,23 +216,6 @@ static double link_ns(const struct bounded *b, uint32_t one, uint32_t other)
 	return max_double(max_double(there / out, back / in), (there + back) / both) * NS_PER_S;
 }
 
-/* The most that a memory sends, or receives, over so many of its links together. */
-static double port_rate(const struct bounded *b, uint32_t memory, uint32_t links, bool sends)
-{
-	double rate = INFINITY;
-	uint32_t most = 0;
-
-	for (uint32_t i = 0; i < b->desc->nr_ports; i++) {
-		const struct weir_port_desc *port = &b->desc->port[i];
-
-		if (port->memory != memory || port->links > links || port->links < most)
-			continue;
-		most = port->links;
-		rate = sends ? port->send_bytes_per_s : port->receive_bytes_per_s;
-	}
-	return rate;
-}
-
 /* The most that a device sends or receives, with any number of the links busy that it needs. */
 static double device_rate(const struct bounded *b, uint32_t device, bool sends)
 {
@@ -256,7 +239,8 @@ static double device_rate(const struct bounded *b, uint32_t device, bool sends)
 	for (uint32_t i = 0; i < nr; i++) {
 		sum += link_rate[i];
 		most = max_double(
-			most, min_double(sum, port_rate(b, memory_of(b, device), i + 1, sends)));
+			most, min_double(sum, cost_port_bytes_per_s(b->desc, memory_of(b, device),
+								    i + 1, sends)));
 	}
 	return most;
 }
@@ -304,7 +288,7 @@ static double port_most(const struct bounded *b, uint32_t memory, bool sends)
 {
 	double fastest = 0, most = 0;
 
-	if (!isfinite(port_rate(b, memory, WEIR_MEMORIES_MAX, sends)))
+	if (!isfinite(cost_port_bytes_per_s(b->desc, memory, WEIR_MEMORIES_MAX, sends)))
 		return INFINITY;
 	for (uint32_t i = 0; i < b->desc->nr_links; i++) {
 		const struct weir_link_desc *link = &b->desc->link[i];
@@ -315,7 +299,8 @@ static double port_most(const struct bounded *b, uint32_t memory, bool sends)
 	}
 	for (uint32_t links = 1; links < WEIR_MEMORIES_MAX; links++)
 		most = max_double(most,
-				  min_double(links * fastest, port_rate(b, memory, links, sends)));
+				  min_double(links * fastest,
+					     cost_port_bytes_per_s(b->desc, memory, links, sends)));
 	return most;
 }
 
