@@ -14,24 +14,11 @@
 #include "cli/bench.h"
 #include "cli/bench_pass.h"
 #include "cli/bench_solver_options.h"
+#include "cli/bench_solver_table.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
-#include "cli/table.h"
 #include "src/base/util.h"
 #include "workloads/solver/bound.h"
-
-/* A row of the table. */
-struct row {
-	struct solver_params params; /* its graph may be gone */
-	uint32_t scale;		     /* of the graph; or 0 */
-	const struct solver_manager_ops *ops;
-	uint64_t budget_bytes; /* of the device that has the most; 0: all of its memory */
-	enum result_status status;
-	enum result_check check;
-	double iteration_s, bound_s; /* of an iteration */
-	double bytes_per_s, speed_up;
-	uint64_t moved_bytes[WEIR_CAUSE_NR]; /* between devices, by cause */
-};
 
 /* What later runs of the same size are compared with. */
 struct reference {
@@ -48,7 +35,7 @@ struct bench_solver {
 	struct bench_pass pass;
 	struct reference reference; /* of the present size */
 	struct solver_graph graph;  /* of the present size, with real data; else zeroed */
-	struct row *rows;
+	struct bench_solver_row *rows;
 	unsigned int nr_rows;
 };
 
@@ -213,7 +200,7 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 {
 	struct bench_pass_result out;
 	struct result *result = &out.result;
-	struct row *row = &bench->rows[bench->nr_rows++];
+	struct bench_solver_row *row = &bench->rows[bench->nr_rows++];
 
 	if (!run->err)
 		compare(bench, w);
@@ -226,7 +213,7 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 	out.pass.parameters = write_parameters;
 	out.pass.members = write_members;
 	out.pass.of = w;
-	*row = (struct row){
+	*row = (struct bench_solver_row){
 		.params = w->params,
 		.scale = w->params.graph ? w->params.graph->scale : 0,
 		.ops = w->ops,
@@ -390,103 +377,15 @@ static int run_all(void *arg)
 	return rc;
 }
 
-/* ------------------------------------------------------------------ the table */
-
-/* An iteration where nothing is sent, with the row's budget if there is one of that; NaN: that was
- * not run. */
-static double limit_s(const struct bench_solver *bench, const struct row *row)
-{
-	double s = NAN;
-
-	for (unsigned int i = 0; i < bench->nr_rows; i++) {
-		const struct row *limit = &bench->rows[i];
-
-		if (!limit->ops->limit || limit->status != RESULT_OK ||
-		    limit->params.devices != row->params.devices ||
-		    memcmp(&limit->params.shape, &row->params.shape, sizeof(row->params.shape)))
-			continue;
-		if (limit->budget_bytes == row->budget_bytes)
-			return limit->iteration_s;
-		s = isnan(s) ? limit->iteration_s : s;
-	}
-	return s;
-}
-
-static void row_add_key(struct table *table, const struct row *row)
-{
-	const struct solver_shape *shape = &row->params.shape;
-
-	if (row->scale)
-		(void)table_add(table, "kron%" PRIu32, row->scale);
-	else if (row->params.kind == SOLVER_ALS)
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->rows);
-	else if (row->params.kind == SOLVER_DIFFUSION)
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32 "x%" PRIu32, shape->slices,
-				shape->rows, shape->columns);
-	else
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->columns);
-	(void)table_add(table, "%" PRIu32, row->params.devices);
-	(void)table_add(table, "%s", row->ops->name);
-	if (row->budget_bytes)
-		(void)table_add_size(table, row->budget_bytes);
-	else
-		(void)table_add(table, "all");
-}
-
-static void row_add(const struct bench_solver *bench, struct table *table, const struct row *row)
-{
-	static const char *const checks[] = {"-", "right", "WRONG"};
-	static const enum weir_cause causes[] = {WEIR_CAUSE_DEMAND, WEIR_CAUSE_PREFETCH,
-						 WEIR_CAUSE_INPLACE};
-
-	row_add_key(table, row);
-	if (row->status == RESULT_OK)
-		(void)table_add_double(table, "%.4g", row->iteration_s * 1e6);
-	else
-		(void)table_add(table, "%s", result_status_name(row->status));
-	(void)table_add_double(table, "%.4g", row->bytes_per_s / 1e9);
-	(void)table_add_double(table, "%.3f", row->speed_up);
-	(void)table_add_double(table, "%.1f", 100 * limit_s(bench, row) / row->iteration_s);
-	(void)table_add_double(table, "%.3f", row->iteration_s / row->bound_s);
-	for (size_t i = 0; i < ARRAY_LEN(causes); i++)
-		(void)table_add_size(table, row->moved_bytes[causes[i]]);
-	(void)table_add(table, "%s", row->status == RESULT_OK ? checks[row->check] : "-");
-}
-
 static int print(void *arg, FILE *out)
 {
-	static const struct table_column columns[] = {
-		{"field", TABLE_RIGHT},	   {"GPUs", TABLE_RIGHT},	  {"manager", TABLE_LEFT},
-		{"budget", TABLE_RIGHT},   {"iteration us", TABLE_RIGHT}, {"GB/s", TABLE_RIGHT},
-		{"speed-up", TABLE_RIGHT}, {"limit %", TABLE_RIGHT},	  {"bound x", TABLE_RIGHT},
-		{"fetched", TABLE_RIGHT},  {"published", TABLE_RIGHT},	  {"in place", TABLE_RIGHT},
-		{"check", TABLE_LEFT},
-	};
 	const struct bench_solver *bench = arg;
-	struct table *table;
-	int err = table_create(columns, ARRAY_LEN(columns), &table);
 
-	if (err)
-		return err;
-	table_set_keys(table, 4);
-	for (unsigned int i = 0; i < bench->nr_rows; i++)
-		row_add(bench, table, &bench->rows[i]);
-	err = table_print(table, out);
-	table_destroy(table);
-	if (err)
-		return err;
-	fputs("\niteration us: median of the measured passes, over their iterations. speed-up:\n"
-	      "over single. limit %: of the speed of weir+nopublish, which sends nothing.\n"
-	      "bound x: the time over the lower bound, which knows no budget. fetched,\n"
-	      "published, in place: over links in the whole run, by copies that are waited for,\n"
-	      "by others, and by kernels. check: the field at the end.\n",
-	      out);
-	if (bench->params.pass.base.real_gpu)
-		fputs("The bound's kernels are those of single as measured, in the share that a\n"
-		      "GPU has of them; without single, those of the description's model.\n",
-		      out);
-	return ferror(out) ? -EIO : 0;
+	return bench_solver_table_print(out, bench->rows, bench->nr_rows,
+					bench->params.pass.base.real_gpu);
 }
+
+/* ------------------------------------------------------------------ the command */
 
 static int bench_solver(enum solver_kind kind, int argc, char **argv)
 {
