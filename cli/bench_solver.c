@@ -207,6 +207,10 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 	bench_pass_fill(&bench->pass, run, &w->result.passes, run->err ? NAN : bound_s(bench, w),
 			&out);
 	out.gpu.in_memory_measured = out.gpu.bound_measured = single_measured(bench);
+	/* Managers of solvers count all links alike. */
+	memcpy(result->stats.bytes,
+	       run->stats.near[result_host_link(result->machine, result->device)],
+	       sizeof(result->stats.bytes));
 	result->workload = solver_kind_name(w->params.kind);
 	result->nr_devices = w->params.devices;
 	result->in_memory_s = bench->reference.single_s;
