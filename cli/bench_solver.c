@@ -18,6 +18,7 @@
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "src/base/util.h"
+#include "src/replica/replica.h"
 #include "workloads/solver/bound.h"
 
 /* What later runs of the same size are compared with. */
@@ -118,6 +119,30 @@ static double iteration_s(const struct work *w)
 	return result_median(r->pass_s, r->nr_passes) / w->result.nr_iterations;
 }
 
+/* In the whole run, over all links, by cause. */
+static void count_moved(const struct manager_stats *stats, uint64_t bytes[WEIR_CAUSE_NR])
+{
+	for (uint32_t link = 0; link < WEIR_LINKS_MAX; link++)
+		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
+			for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+				bytes[cause] += stats->near[link][way][cause];
+}
+
+static void write_mechanisms(FILE *out, const struct manager_stats *stats)
+{
+	uint64_t moved[WEIR_CAUSE_NR] = {0};
+
+	count_moved(stats, moved);
+	fputs(",\"mechanisms\":{", out);
+	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
+		fprintf(out, "\"%s\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64 "},",
+			replica_mechanism_name(how), stats->nr_sent[how], stats->sent_bytes[how]);
+	fprintf(out,
+		"\"blocks\":{\"bytes\":%" PRIu64 "},\"in-place\":{\"bytes\":%" PRIu64
+		"},\"local\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}",
+		stats->moved_bytes, moved[WEIR_CAUSE_INPLACE], stats->nr_local, stats->local_bytes);
+}
+
 static void write_members(FILE *out, const void *of)
 {
 	const struct work *w = of;
@@ -130,6 +155,7 @@ static void write_members(FILE *out, const void *of)
 			fprintf(out, "%c%" PRIu64, i ? ',' : '[', w->result.rounds[i].nr_changed);
 		fputs(w->params.check && w->result.nr_iterations ? "]" : "null", out);
 	}
+	write_mechanisms(out, w->stats);
 	if (w->result.hash)
 		fprintf(out, ",\"hash\":\"%016" PRIx64 "\"", w->result.hash);
 	else
@@ -168,14 +194,6 @@ static void compare(struct bench_solver *bench, struct work *w)
 			 ref->manager, ref->devices);
 	}
 	r->checked = true;
-}
-
-static void count_moved(const struct manager_stats *stats, uint64_t bytes[WEIR_CAUSE_NR])
-{
-	for (uint32_t link = 0; link < WEIR_LINKS_MAX; link++)
-		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
-			for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
-				bytes[cause] += stats->near[link][way][cause];
 }
 
 /* Whether a pass under `single` was measured, which is the time in memory, and whose kernels bounds
@@ -230,6 +248,9 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 		.speed_up = result->in_memory_s / result->epoch_median_s,
 	};
 	count_moved(&run->stats, row->moved_bytes);
+	row->block_bytes = run->stats.moved_bytes;
+	memcpy(row->nr_sent, run->stats.nr_sent, sizeof(row->nr_sent));
+	memcpy(row->sent_bytes, run->stats.sent_bytes, sizeof(row->sent_bytes));
 	return bench_pass_add(&bench->pass, result);
 }
 
@@ -385,8 +406,7 @@ static int print(void *arg, FILE *out)
 {
 	const struct bench_solver *bench = arg;
 
-	return bench_solver_table_print(out, bench->rows, bench->nr_rows,
-					bench->params.pass.base.real_gpu);
+	return bench_solver_table_print(out, bench->rows, bench->nr_rows, &bench->params.pass.base);
 }
 
 /* ------------------------------------------------------------------ the command */

@@ -27,6 +27,7 @@ enum solver_option {
 	DATA,
 	CHECK,
 	JSON,
+	VERBOSE,
 	HELP,
 	SOLVER_OPTION_NR,
 	/* Of what runs on graphs. */
@@ -54,6 +55,8 @@ enum solver_option {
 			   "real data; compare every element with the CPU's"},                    \
 		[JSON] = {"json", "FILE", NULL, NULL,                                             \
 			  "write one JSON object a result; - is stdout"},                         \
+		[VERBOSE] = {"verbose", NULL, NULL, NULL,                                         \
+			     "show messages by the mechanism that sent them"},                    \
 		[HELP] = {"help", NULL, NULL, NULL, "show this text"}
 #define SOLVER_OPTIONS(size_help)                   \
 	{                                           \
@@ -327,6 +330,7 @@ static int read_all(struct bench_reader *r, struct bench_solver_params *out)
 	if (!err)
 		single_first(base);
 	base->json = r->values[JSON].text;
+	base->verbose = r->values[VERBOSE].text != NULL;
 	base->host_budget_bytes = err ? 0 : base->machine.memory[bench_host_memory(base)].bytes;
 	return err;
 }

@@ -72,8 +72,47 @@ static void row_add(struct table *table, const struct bench_solver_row *row, dou
 	(void)table_add(table, "%s", row->status == RESULT_OK ? checks[row->check] : "-");
 }
 
+/* ------------------------------------------------------------------ by mechanism */
+
+static int print_mechanisms(FILE *out, const struct bench_solver_row *rows, unsigned int nr)
+{
+	static const struct table_column columns[] = {
+		{"field", TABLE_RIGHT},	 {"GPUs", TABLE_RIGHT},	  {"manager", TABLE_LEFT},
+		{"budget", TABLE_RIGHT}, {"whole", TABLE_RIGHT},  {"bytes", TABLE_RIGHT},
+		{"runs", TABLE_RIGHT},	 {"bytes", TABLE_RIGHT},  {"packets", TABLE_RIGHT},
+		{"bytes", TABLE_RIGHT},	 {"blocks", TABLE_RIGHT}, {"in place", TABLE_RIGHT},
+	};
+	struct table *table;
+	int err = table_create(columns, ARRAY_LEN(columns), &table);
+
+	if (err)
+		return err;
+	table_set_keys(table, 4);
+	for (unsigned int i = 0; i < nr; i++) {
+		row_add_key(table, &rows[i]);
+		for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++) {
+			(void)table_add(table, "%" PRIu64, rows[i].nr_sent[how]);
+			(void)table_add_size(table, rows[i].sent_bytes[how]);
+		}
+		(void)table_add_size(table, rows[i].block_bytes);
+		(void)table_add_size(table, rows[i].moved_bytes[WEIR_CAUSE_INPLACE]);
+	}
+	fputc('\n', out);
+	err = table_print(table, out);
+	table_destroy(table);
+	if (err)
+		return err;
+	fputs("\nMessages in the whole run, also those that cross no link, and their bytes. whole:\n"
+	      "one copy each, with what lies between elements of a list. runs: a copy for each\n"
+	      "run of elements that follow each other. packets: elements side by side, packed and\n"
+	      "unpacked by kernels. blocks: bytes of blocks that moved since a budget was too\n"
+	      "small. in place: bytes that kernels used over links. Neither is a message.\n",
+	      out);
+	return 0;
+}
+
 int bench_solver_table_print(FILE *out, const struct bench_solver_row *rows, unsigned int nr,
-			     bool real_gpu)
+			     const struct bench_params *base)
 {
 	static const struct table_column columns[] = {
 		{"field", TABLE_RIGHT},	   {"GPUs", TABLE_RIGHT},	  {"manager", TABLE_LEFT},
@@ -100,9 +139,10 @@ int bench_solver_table_print(FILE *out, const struct bench_solver_row *rows, uns
 	      "published, in place: over links in the whole run, by copies that are waited for,\n"
 	      "by others, and by kernels. check: the field at the end.\n",
 	      out);
-	if (real_gpu)
+	if (base->real_gpu)
 		fputs("The bound's kernels are those of single as measured, in the share that a\n"
 		      "GPU has of them; without single, those of the description's model.\n",
 		      out);
-	return ferror(out) ? -EIO : 0;
+	err = base->verbose ? print_mechanisms(out, rows, nr) : 0;
+	return !err && ferror(out) ? -EIO : err;
 }

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "cli/bench_options.h"
 #include "cli/result.h"
 #include "workloads/solver/manager.h"
 #include "workloads/solver/solver.h"
@@ -20,10 +21,13 @@ struct bench_solver_row {
 	double iteration_s, bound_s; /* of an iteration */
 	double bytes_per_s, speed_up;
 	uint64_t moved_bytes[WEIR_CAUSE_NR]; /* between devices, by cause */
+	uint64_t block_bytes;		     /* of blocks among them */
+	/* The messages among them, by how they were sent. */
+	uint64_t nr_sent[WEIR_REPLICA_MECHANISM_NR], sent_bytes[WEIR_REPLICA_MECHANISM_NR];
 };
 
-/* 0, -ENOMEM or -EIO. */
+/* base: whether on a real GPU, and verbose: messages by mechanism too. 0, -ENOMEM or -EIO. */
 int bench_solver_table_print(FILE *out, const struct bench_solver_row *rows, unsigned int nr,
-			     bool real_gpu);
+			     const struct bench_params *base);
 
 #endif

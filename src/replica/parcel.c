@@ -124,4 +124,6 @@ void parcel_count(const struct weir_space *space, const struct parcel *p)
 	if (link >= 0)
 		stats->link_bytes[link][desc->link[link].a == a ? WEIR_A_TO_B : WEIR_B_TO_A]
 				 [kind] += p->bytes;
+	stats->nr_local += a == b;
+	stats->local_bytes += a == b ? p->bytes : 0;
 }

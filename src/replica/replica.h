@@ -533,6 +533,9 @@ void one_filled(struct weir_space *space, struct space_use *part, bool written);
 
 /* ---- replicate.c */
 
+/* For people and results: "whole", "runs", "packets". */
+const char *replica_mechanism_name(enum weir_replica_mechanism how);
+
 /* For benchmarks: whatever a space with replicated ranges should send is taken to be there. */
 void replicas_move_nothing(struct weir_space *space);
 

@@ -450,6 +450,15 @@ static void fini(struct weir_space *space)
 	replicas_free(rs);
 }
 
+const char *replica_mechanism_name(enum weir_replica_mechanism how)
+{
+	static const char *const names[] = {[WEIR_SENT_WHOLE] = "whole",
+					    [WEIR_SENT_RUNS] = "runs",
+					    [WEIR_SENT_PACKETS] = "packets"};
+
+	return names[how];
+}
+
 void weir_replica_query(struct weir_space *space, struct weir_replica_stats *out)
 {
 	const struct replicas *rs;

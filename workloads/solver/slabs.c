@@ -292,20 +292,29 @@ static uint64_t place_of(const struct solver_slabs *s, uint32_t array, uint32_t 
 	return s->slab[array][device].lead_bytes + offset - s->layout[array].offset[device];
 }
 
+void solver_slabs_count(struct solver_slabs *s, uint32_t from, uint32_t to, uint64_t bytes,
+			enum weir_replica_mechanism how, enum weir_cause cause)
+{
+	const struct weir_machine_desc *desc = &s->base.backend->desc;
+	const uint32_t memory = memory_of(s, from);
+	const uint32_t link = (uint32_t)cost_link_find(desc, memory, memory_of(s, to));
+
+	s->stats.near[link][desc->link[link].a == memory ? WEIR_A_TO_B : WEIR_B_TO_A][cause] +=
+		bytes;
+	s->stats.nr_sent[how]++;
+	s->stats.sent_bytes[how] += bytes;
+}
+
 int solver_slabs_send(struct solver_slabs *s, struct weir_stream *stream,
 		      const struct solver_use *written, uint32_t from, uint32_t to,
 		      enum weir_cause cause)
 {
-	const struct weir_machine_desc *desc = &s->base.backend->desc;
 	const struct solver_use part = halo_part(s, written, to);
 	const uint32_t array = part.array;
-	uint32_t link;
 
 	if (!part.bytes)
 		return 0;
-	link = (uint32_t)cost_link_find(desc, memory_of(s, from), memory_of(s, to));
-	s->stats.near[link][desc->link[link].a == memory_of(s, from) ? WEIR_A_TO_B : WEIR_B_TO_A]
-		     [cause] += part.bytes;
+	solver_slabs_count(s, from, to, part.bytes, WEIR_SENT_WHOLE, cause);
 	return weir_mem_copy(stream, s->slab[array][to].mem, place_of(s, array, to, part.offset),
 			     s->slab[array][from].mem, place_of(s, array, from, part.offset),
 			     part.bytes);
