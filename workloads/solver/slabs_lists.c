@@ -132,6 +132,7 @@ int solver_lists_send(struct solver_slabs *s, struct weir_stream *stream,
 	uint64_t at;
 	const struct backend_packet p = packet_of(s, written, from, to, 0, &at);
 	struct backend_copy copy;
+	struct solver_use part;
 	int err;
 
 	if (!p.nr)
@@ -139,9 +140,16 @@ int solver_lists_send(struct solver_slabs *s, struct weir_stream *stream,
 	copy = (struct backend_copy){.dst = pair->packet[written->array][1] + at,
 				     .src = p.packet,
 				     .bytes = p.nr * sizeof(float)};
-	solver_slabs_count(s, from, to, copy.bytes, WEIR_SENT_PACKETS, cause);
+	part = (struct solver_use){
+		.array = written->array,
+		.offset = (uint64_t)p.first * sizeof(float),
+		.bytes = (p.last - p.first + UINT64_C(1)) * sizeof(float),
+	};
+	solver_slabs_begin(s, from, to, &part, copy.bytes, WEIR_SENT_PACKETS, cause);
 	err = b->ops->packet(b, stream_id(stream), &p);
-	return err ? err : b->ops->copy(b, stream_id(stream), &copy, 1);
+	err = err ? err : b->ops->copy(b, stream_id(stream), &copy, 1);
+	b->observe->message_end(b, !err);
+	return err;
 }
 
 int solver_lists_receive(struct solver_slabs *s, struct weir_stream *stream,
