@@ -17,6 +17,7 @@
 #include "cli/bench_solver_table.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
+#include "cli/size.h"
 #include "src/base/util.h"
 #include "src/replica/replica.h"
 #include "workloads/solver/bound.h"
@@ -254,6 +255,28 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 	return bench_pass_add(&bench->pass, result);
 }
 
+/* What there is of each device's memory, but for the first one's, and what the run is called. */
+static int add_timeline(struct bench_solver *bench, struct bench_pass_run *run,
+			const struct work *w)
+{
+	const struct weir_machine_desc *machine = &bench->params.pass.base.machine;
+	const struct solver_params *p = &w->params;
+	char field[BENCH_SOLVER_FIELD_BYTES], budget[SIZE_TEXT_BYTES];
+	char title[WEIR_NAME_MAX + sizeof(field) + sizeof(budget) + 64];
+
+	for (uint32_t d = 1; d < p->devices; d++) {
+		const uint32_t memory = machine->device[d].memory;
+
+		run->near_bytes[memory] =
+			w->budget_bytes[d] ? w->budget_bytes[d] : machine->memory[memory].bytes;
+	}
+	bench_solver_field(p, p->graph ? p->graph->scale : 0, field, sizeof(field));
+	snprintf(title, sizeof(title), "%s, %s %s on %" PRIu32 " GPU%s, budget %s", w->ops->name,
+		 solver_kind_name(p->kind), field, p->devices, p->devices > 1 ? "s" : "",
+		 size_format(run->budget_bytes, budget, sizeof(budget)));
+	return bench_pass_add_timeline(&bench->pass, run, &w->result.passes, title);
+}
+
 static int run_case(struct bench_solver *bench, const struct solver_params *params,
 		    struct solver_graph *graph, const struct solver_manager_ops *ops,
 		    const struct bench_budget *budget)
@@ -275,8 +298,11 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 		run.budget_bytes = w.most_budget_bytes =
 			bench_solver_budget(&bench->params, params, budget, w.budget_bytes);
 	bench_pass_run(&bench->pass, &run);
-	if (!interrupt_pending())
+	if (!interrupt_pending()) {
 		rc = add_result(bench, &run, &w);
+		rc = rc ? rc : add_timeline(bench, &run, &w);
+	}
+	bench_record_fini(&run.record);
 	solver_result_free(&w.result);
 	return interrupt_pending() ? -1 : rc;
 }

@@ -31,19 +31,27 @@ static double limit_s(const struct bench_solver_row *rows, unsigned int nr,
 	return s;
 }
 
+void bench_solver_field(const struct solver_params *p, uint32_t scale, char *text, size_t bytes)
+{
+	const struct solver_shape *shape = &p->shape;
+
+	if (scale)
+		snprintf(text, bytes, "kron%" PRIu32, scale);
+	else if (p->kind == SOLVER_ALS)
+		snprintf(text, bytes, "%" PRIu32 "x%" PRIu32, shape->slices, shape->rows);
+	else if (p->kind == SOLVER_DIFFUSION)
+		snprintf(text, bytes, "%" PRIu32 "x%" PRIu32 "x%" PRIu32, shape->slices,
+			 shape->rows, shape->columns);
+	else
+		snprintf(text, bytes, "%" PRIu32 "x%" PRIu32, shape->slices, shape->columns);
+}
+
 static void row_add_key(struct table *table, const struct bench_solver_row *row)
 {
-	const struct solver_shape *shape = &row->params.shape;
+	char field[BENCH_SOLVER_FIELD_BYTES];
 
-	if (row->scale)
-		(void)table_add(table, "kron%" PRIu32, row->scale);
-	else if (row->params.kind == SOLVER_ALS)
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->rows);
-	else if (row->params.kind == SOLVER_DIFFUSION)
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32 "x%" PRIu32, shape->slices,
-				shape->rows, shape->columns);
-	else
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->columns);
+	bench_solver_field(&row->params, row->scale, field, sizeof(field));
+	(void)table_add(table, "%s", field);
 	(void)table_add(table, "%" PRIu32, row->params.devices);
 	(void)table_add(table, "%s", row->ops->name);
 	if (row->budget_bytes)
@@ -102,8 +110,8 @@ static int print_mechanisms(FILE *out, const struct bench_solver_row *rows, unsi
 	table_destroy(table);
 	if (err)
 		return err;
-	fputs("\nMessages in the whole run, also those that cross no link, and their bytes. whole:\n"
-	      "one copy each, with what lies between elements of a list. runs: a copy for each\n"
+	fputs("\nMessages in the whole run, also those over no link, and their bytes. whole: one\n"
+	      "copy each, with what lies between elements of a list. runs: a copy for each\n"
 	      "run of elements that follow each other. packets: elements side by side, packed and\n"
 	      "unpacked by kernels. blocks: bytes of blocks that moved since a budget was too\n"
 	      "small. in place: bytes that kernels used over links. Neither is a message.\n",

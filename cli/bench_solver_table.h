@@ -26,6 +26,11 @@ struct bench_solver_row {
 	uint64_t nr_sent[WEIR_REPLICA_MECHANISM_NR], sent_bytes[WEIR_REPLICA_MECHANISM_NR];
 };
 
+/* What is computed, in a few characters. scale: as of a row. */
+#define BENCH_SOLVER_FIELD_BYTES 40
+void bench_solver_field(const struct solver_params *params, uint32_t scale, char *text,
+			size_t bytes);
+
 /* base: whether on a real GPU, and verbose: messages by mechanism too. 0, -ENOMEM or -EIO. */
 int bench_solver_table_print(FILE *out, const struct bench_solver_row *rows, unsigned int nr,
 			     const struct bench_params *base);

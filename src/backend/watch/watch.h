@@ -123,7 +123,8 @@ int watch_create(struct backend *inner, struct backend **out);
 
 /*
  * Start recording up to max_events events, as many flows, as many messages and twice as many
- * changes of residency; memory for them is taken now, and touched as it fills. -EBUSY: it records already; -ENOMEM.
+ * changes of residency; memory for them is taken now, and touched as it fills. -EBUSY: it records
+ * already; -ENOMEM.
  */
 int watch_start(struct backend *watch, uint32_t max_events);
 
