@@ -340,10 +340,9 @@ for line in open(sys.argv[1]):
 assert all(seen[name] for name in ("whole", "in-place")), seen
 PY
 
-# Links that are slower than kernels have elements sent by packets, by hand and by weir. The table of
-# --verbose has the same numbers.
+# Over slow links weir sends elements as packets. The table of --verbose has the same numbers.
 if [ -z "${WEIR_SANITIZE-}" ]; then
-	"$weir" bench pagerank --machine gv100x16-pcie3 --devices 16 --kron 20 --iterations 4 --manager \
+	"$weir" bench pagerank --machine gv100x16-pcie3 --devices 8 --kron 24 --iterations 1 --manager \
 		overlap,weir --verbose --json "$dir/json" >"$dir/out" || fail "--verbose" "$dir/out"
 	python3 - "$dir/json" "$dir/out" <<'PY' || fail "--verbose: numbers" "$dir/json" "$dir/out"
 import json, sys
@@ -353,7 +352,7 @@ for line in open(sys.argv[1]):
     r = json.loads(line)
     row = next(row for row in rows if r["manager"] in row)
     m = r["mechanisms"]
-    assert m["packets"]["messages"] > 0, m
+    assert m["packets"]["messages"] > 0 or r["manager"] != "weir", m
     assert not m["local"]["bytes"], m
     assert sum(m[how]["bytes"] for how in m) == sum(sum(c.values()) for c in r["bytes"].values()), m
     # A size is two words.

@@ -92,9 +92,9 @@ for workload in "$jacobi" "als --machine h200x4 --size 8kx1k --iterations 2 --de
 	check whole --whole
 	same whole "$@"
 done
-# Many devices and long parts: under weir, too.
+# With longer parts under weir, too.
 # shellcheck disable=SC2086
-solver whole pagerank $slow --devices 16 --kron 20 --iterations 1 --manager weir --timeline-all
+solver whole pagerank $slow --devices 8 --kron 24 --iterations 1 --manager weir --timeline-all
 check whole --whole
 grep -q '"packets":{"messages":[1-9]' "$dir/whole.json" || fail "no packets" "$dir/whole.json"
 # shellcheck disable=SC2086
