@@ -476,7 +476,7 @@ static int run_command(struct bench *bench)
 			 strerror(-rc));
 		return stop(bench, BENCH_EXIT_FAILED);
 	}
-	if (bench_files_open(&bench->files, p, bench->err, sizeof(bench->err)))
+	if (bench_files_open(&bench->files, p, &p->file, bench->err, sizeof(bench->err)))
 		return stop(bench, BENCH_EXIT_BAD);
 	return run_all(bench);
 }

@@ -332,26 +332,16 @@ static int read_oracle(const struct bench_reader *r, struct bench_params *p)
 	return -EINVAL;
 }
 
-/* Files that are written; not the standard output, which has the table. */
+/* Files that are written; but for results not the standard output, which has the table. */
 static int read_files(struct bench_reader *r, struct bench_params *p)
 {
-	static const unsigned int ids[] = {JSON, TIMELINE, FIT_KERNELS};
+	const char *fit = r->values[FIT_KERNELS].text;
 
-	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
-		const char *name = r->values[ids[i]].text;
-
-		if (name && ids[i] != JSON && strcmp(name, "-") == 0)
-			return bench_refuse(r, ids[i], "not the standard output; name a file");
-	}
+	if (fit && strcmp(fit, "-") == 0)
+		return bench_refuse(r, FIT_KERNELS, "not the standard output; name a file");
 	p->json = r->values[JSON].text;
-	p->timeline = r->values[TIMELINE].text;
-	p->timeline_all = r->values[TIMELINE_ALL].text != NULL;
 	p->fit = r->values[FIT_KERNELS].text;
-	if (p->timeline_all && !p->timeline) {
-		snprintf(r->err, r->err_bytes, "--timeline-all is for --timeline; give both");
-		return -EINVAL;
-	}
-	return 0;
+	return bench_read_timeline(r, TIMELINE, TIMELINE_ALL, p);
 }
 
 /* A fit takes one run of native, all in memory, and a description to put its results into. */

@@ -32,8 +32,10 @@ int bench_pass_stop(struct bench_pass *b, int status)
 struct listener {
 	struct bench_pass *b;
 	struct bench_pass_run *run;
-	struct manager *manager; /* NULL: it is the workload's own */
-	uint32_t next_mark;	 /* the pass that is marked next, as an epoch */
+	struct manager *manager;     /* NULL: it is the workload's own */
+	struct bench_record *record; /* of such a workload; NULL: none is wanted */
+	int err;		     /* of recording */
+	uint32_t next_mark;	     /* the pass that is marked next, as an epoch */
 };
 
 static int listen(void *arg, uint32_t done, uint32_t total)
@@ -50,7 +52,9 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 		manager_mark_epoch(listener->manager, done, total);
 		listener->next_mark = done + 1;
 	}
-	return 0;
+	if (listener->record)
+		listener->err = bench_record_progress(listener->record, done, total);
+	return listener->err;
 }
 
 /* What happened, and what weir logged of it if that says more; one line. */
@@ -85,12 +89,29 @@ static int open_machine(const struct bench_params *p, struct weir_machine **out)
 static void run_own(struct bench_pass *b, struct weir_machine *machine, struct bench_pass_run *run,
 		    const struct first_logged *logged)
 {
-	struct listener listener = {.b = b, .run = run};
+	struct bench_record *record = bench_record_wanted(&b->params->base, &run->record);
+	struct listener listener = {.b = b, .run = run, .record = record};
 	char text[BENCH_PASS_ERROR_BYTES / 2] = "";
-	int err = run->work_on(machine, run->arg, listen, &listener, text, sizeof(text));
+	int err = record ? bench_record_machine(record, machine) : 0;
 
-	if (err)
+	if (!err && record)
+		err = bench_record_manager(record, NULL);
+	if (err) {
+		set_error(run, -EAGAIN, "no memory to record the run", logged->error);
+		return;
+	}
+	err = run->work_on(machine, run->arg, listen, &listener, text, sizeof(text));
+	if (err == -EINTR && listener.err)
+		set_error(run, listener.err == -ENOMEM ? -EAGAIN : listener.err, "recording",
+			  logged->error);
+	else if (err)
 		set_error(run, err, text, logged->error);
+	err = !err && record ? bench_record_end(record) : 0;
+	if (err)
+		set_error(run, err == -ENOMEM ? -EAGAIN : err, "the run was not recorded whole",
+			  logged->error);
+	if (run->err && record)
+		bench_record_fini(record);
 }
 
 /* Create the manager and work under it. logged: what weir logs meanwhile. */
@@ -281,10 +302,35 @@ int bench_pass_add(struct bench_pass *b, const struct result *result)
 		snprintf(b->err, sizeof(b->err), "not enough memory on this computer");
 		return bench_pass_stop(b, BENCH_EXIT_FAILED);
 	}
-	if (!b->json.stream)
+	if (!b->files.json.stream)
 		return 0;
-	result_write(b->json.stream, result);
-	if (output_file_flush(&b->json, b->err, sizeof(b->err)))
+	result_write(b->files.json.stream, result);
+	if (output_file_flush(&b->files.json, b->err, sizeof(b->err)))
+		return bench_pass_stop(b, BENCH_EXIT_BAD);
+	return 0;
+}
+
+int bench_pass_add_timeline(struct bench_pass *b, const struct bench_pass_run *run,
+			    const struct passes_result *r, const char *title)
+{
+	const struct bench_params *p = &b->params->base;
+	struct timeline_run timeline = {
+		.title = title,
+		.machine = &p->machine,
+		.device = p->device,
+		.gpu_budget_bytes = run->budget_bytes,
+		.host_budget_bytes = p->host_budget_bytes,
+		.near_bytes = run->near_bytes,
+		.log = run->record.log,
+		.nr_epochs = r->nr_passes,
+		.first_epoch = p->warm_up,
+		.epoch_begin_ns = r->pass_begin_ns,
+		.epoch_s = r->pass_s,
+	};
+
+	if (run->err || !timeline.log || !b->files.timeline.stream)
+		return 0;
+	if (bench_write_timeline(&b->files, &timeline, b->err, sizeof(b->err)))
 		return bench_pass_stop(b, BENCH_EXIT_BAD);
 	return 0;
 }
@@ -293,16 +339,14 @@ int bench_pass_add(struct bench_pass *b, const struct result *result)
 
 static int begin(struct bench_pass *b)
 {
-	const char *json = b->params->base.json;
 	int rc = interrupt_init();
 
 	if (rc) {
 		snprintf(b->err, sizeof(b->err), "cannot handle signals: %s", strerror(-rc));
 		return bench_pass_stop(b, BENCH_EXIT_FAILED);
 	}
-	if (json && output_file_open(&b->json, "--json", json, b->err, sizeof(b->err)))
+	if (bench_files_open(&b->files, &b->params->base, NULL, b->err, sizeof(b->err)))
 		return bench_pass_stop(b, BENCH_EXIT_BAD);
-	interrupt_set_partial(0, b->json.partial);
 	progress_start(&b->bar, stderr);
 	return 0;
 }
@@ -310,11 +354,10 @@ static int begin(struct bench_pass *b)
 /* The table goes where JSON does not. */
 static void report(struct bench_pass *b, int (*print)(void *arg, FILE *out), void *arg)
 {
-	FILE *out = b->json.stream == stdout ? stderr : stdout;
+	FILE *out = b->files.json.stream == stdout ? stderr : stdout;
 	int err;
 
-	interrupt_set_partial(0, NULL);
-	if (b->json.stream && output_file_commit(&b->json, b->err, sizeof(b->err)))
+	if (bench_files_commit(&b->files, b->err, sizeof(b->err)))
 		(void)bench_pass_stop(b, BENCH_EXIT_BAD);
 	errno = 0;
 	err = print(arg, out);
@@ -343,8 +386,7 @@ int bench_pass_main(struct bench_pass *b, int (*run)(void *arg), int (*print)(vo
 	progress_end(&b->bar);
 	if (!rc)
 		report(b, print, arg);
-	interrupt_set_partial(0, NULL);
-	output_file_abandon(&b->json);
+	bench_files_abandon(&b->files);
 	bench_decisions_fini(&b->decisions);
 	if (rc && interrupt_pending()) {
 		bench_pass_complain(b, "interrupted; no results were written");

@@ -10,7 +10,8 @@
 #include "cli/bench_host.h"
 #include "cli/bench_pass_options.h"
 #include "cli/bench_policy.h"
-#include "cli/output_file.h"
+#include "cli/bench_record.h"
+#include "cli/bench_write.h"
 #include "cli/progress.h"
 #include "cli/result.h"
 #include "workloads/passes.h"
@@ -24,7 +25,7 @@ struct bench_pass {
 	const struct bench_pass_params *params; /* borrowed */
 	double total;				/* of the progress, in passes of all cases */
 	double done;
-	struct output_file json;
+	struct bench_files files;
 	struct progress bar;
 	struct bench_decisions decisions;
 	int status; /* exit status so far */
@@ -53,6 +54,8 @@ struct bench_pass_run {
 	struct bench_host host;
 	double run_s;				/* of the computer's time */
 	uint64_t near_bytes[WEIR_MEMORIES_MAX]; /* other GPUs' that the manager may use */
+	struct bench_record record;		/* of work_on, if it got through and one is wanted;
+						 * bench_record_fini() it */
 };
 
 /* A line on standard error, the bar out of its way. */
@@ -87,6 +90,11 @@ struct bench_pass_result {
  * its passes; looked at only if the run did not fail. Borrowed. */
 void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *run,
 		     const struct passes_result *r, double bound_s, struct bench_pass_result *out);
+
+/* The record of a run, if there is one, goes into the timeline. title: what the run is called;
+ * r: of its passes. 0, or -1 as bench_pass_stop(). */
+int bench_pass_add_timeline(struct bench_pass *b, const struct bench_pass_run *run,
+			    const struct passes_result *r, const char *title);
 
 /* A result is there: say what is wrong with it, and write it. 0, or -1 as bench_pass_stop(). */
 int bench_pass_add(struct bench_pass *b, const struct result *result);

@@ -362,6 +362,19 @@ int bench_read_machine(struct bench_reader *r, struct bench_params *p)
 	return err;
 }
 
+int bench_read_timeline(const struct bench_reader *r, unsigned int id, unsigned int all,
+			struct bench_params *p)
+{
+	p->timeline = r->values[id].text;
+	p->timeline_all = r->values[all].text != NULL;
+	if (p->timeline && strcmp(p->timeline, "-") == 0)
+		return bench_refuse(r, id, "not the standard output; name a file");
+	if (!p->timeline_all || p->timeline)
+		return 0;
+	snprintf(r->err, r->err_bytes, "--timeline-all is for --timeline; give both");
+	return -EINVAL;
+}
+
 int bench_set_command(const struct bench_reader *r, const char *workload,
 		      const char *const *operands, int nr_operands, struct bench_params *p)
 {

@@ -109,6 +109,10 @@ int bench_read_machine(struct bench_reader *r, struct bench_params *p);
 int bench_read_device(const struct bench_reader *r, struct bench_params *p);
 int bench_read_managers(const struct bench_reader *r, struct bench_params *p);
 
+/* p->timeline and timeline_all, of two options. */
+int bench_read_timeline(const struct bench_reader *r, unsigned int id, unsigned int all,
+			struct bench_params *p);
+
 /* p->command, of the options that change results. -ENOMEM. */
 int bench_set_command(const struct bench_reader *r, const char *workload,
 		      const char *const *operands, int nr_operands, struct bench_params *p);

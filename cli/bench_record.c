@@ -18,7 +18,8 @@ static int record_start(struct bench_record *r)
 {
 	int err = r->trace_wanted ? trace_manager_start(r->tracer) : 0;
 
-	r->tracer->ops->stats(r->tracer, &r->from);
+	if (r->tracer)
+		r->tracer->ops->stats(r->tracer, &r->from);
 	if (!err && r->log_wanted)
 		err = watch_start(r->watch, EVENTS_MAX);
 	r->started = !err;
@@ -29,7 +30,8 @@ static int record_stop(struct bench_record *r)
 {
 	int err = r->trace_wanted ? trace_manager_stop(r->tracer, &r->trace) : 0;
 
-	r->tracer->ops->stats(r->tracer, &r->to);
+	if (r->tracer)
+		r->tracer->ops->stats(r->tracer, &r->to);
 	if (!err && r->log_wanted)
 		err = watch_stop(r->watch, &r->log);
 	r->started = false;
@@ -52,6 +54,8 @@ int bench_record_manager(struct bench_record *r, struct manager **manager)
 {
 	int err;
 
+	if (!manager)
+		return r->first_epoch ? 0 : record_start(r);
 	/* Names come from there, too. */
 	err = trace_manager_create(*manager, &r->tracer);
 	if (err)

@@ -20,17 +20,18 @@ struct bench_record {
 	/* What came of it, where the run went well; bench_record_fini() */
 	struct trace *trace;
 	struct watch_log *log;
-	struct manager_stats from, to; /* when recording began, and ended */
+	struct manager_stats from, to; /* when recording began, and ended; of a manager */
 
 	/* Of a run that goes on. Both are the machine's and the manager's to destroy. */
 	struct backend *watch;
-	struct manager *tracer;
+	struct manager *tracer; /* NULL: the workload has its own */
 	bool started;
 };
 
-/* In this order, each once a run: the machine is new; the manager is new, and is wrapped in place;
- * so many epochs are done (as often as one likes); the workload has returned. Errors are negative
- * errnos, and what was made is undone by closing the machine and destroying the manager. */
+/* In this order, each once a run: the machine is new; the manager is new, and is wrapped in place
+ * (NULL: the workload makes one of its own, of which there is a log and no trace); so many epochs
+ * are done (as often as one likes); the workload has returned. Errors are negative errnos, and what
+ * was made is undone by closing the machine and destroying the manager. */
 int bench_record_machine(struct bench_record *record, struct weir_machine *machine);
 int bench_record_manager(struct bench_record *record, struct manager **manager);
 int bench_record_progress(struct bench_record *record, uint32_t done, uint32_t total);

@@ -14,24 +14,13 @@
 #include "cli/bench.h"
 #include "cli/bench_pass.h"
 #include "cli/bench_solver_options.h"
+#include "cli/bench_solver_table.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
-#include "cli/table.h"
+#include "cli/size.h"
 #include "src/base/util.h"
+#include "src/replica/replica.h"
 #include "workloads/solver/bound.h"
-
-/* A row of the table. */
-struct row {
-	struct solver_params params; /* its graph may be gone */
-	uint32_t scale;		     /* of the graph; or 0 */
-	const struct solver_manager_ops *ops;
-	uint64_t budget_bytes; /* of the device that has the most; 0: all of its memory */
-	enum result_status status;
-	enum result_check check;
-	double iteration_s, bound_s; /* of an iteration */
-	double bytes_per_s, speed_up;
-	uint64_t moved_bytes[WEIR_CAUSE_NR]; /* between devices, by cause */
-};
 
 /* What later runs of the same size are compared with. */
 struct reference {
@@ -48,7 +37,7 @@ struct bench_solver {
 	struct bench_pass pass;
 	struct reference reference; /* of the present size */
 	struct solver_graph graph;  /* of the present size, with real data; else zeroed */
-	struct row *rows;
+	struct bench_solver_row *rows;
 	unsigned int nr_rows;
 };
 
@@ -131,6 +120,30 @@ static double iteration_s(const struct work *w)
 	return result_median(r->pass_s, r->nr_passes) / w->result.nr_iterations;
 }
 
+/* In the whole run, over all links, by cause. */
+static void count_moved(const struct manager_stats *stats, uint64_t bytes[WEIR_CAUSE_NR])
+{
+	for (uint32_t link = 0; link < WEIR_LINKS_MAX; link++)
+		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
+			for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+				bytes[cause] += stats->near[link][way][cause];
+}
+
+static void write_mechanisms(FILE *out, const struct manager_stats *stats)
+{
+	uint64_t moved[WEIR_CAUSE_NR] = {0};
+
+	count_moved(stats, moved);
+	fputs(",\"mechanisms\":{", out);
+	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
+		fprintf(out, "\"%s\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64 "},",
+			replica_mechanism_name(how), stats->nr_sent[how], stats->sent_bytes[how]);
+	fprintf(out,
+		"\"blocks\":{\"bytes\":%" PRIu64 "},\"in-place\":{\"bytes\":%" PRIu64
+		"},\"local\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}",
+		stats->moved_bytes, moved[WEIR_CAUSE_INPLACE], stats->nr_local, stats->local_bytes);
+}
+
 static void write_members(FILE *out, const void *of)
 {
 	const struct work *w = of;
@@ -143,6 +156,7 @@ static void write_members(FILE *out, const void *of)
 			fprintf(out, "%c%" PRIu64, i ? ',' : '[', w->result.rounds[i].nr_changed);
 		fputs(w->params.check && w->result.nr_iterations ? "]" : "null", out);
 	}
+	write_mechanisms(out, w->stats);
 	if (w->result.hash)
 		fprintf(out, ",\"hash\":\"%016" PRIx64 "\"", w->result.hash);
 	else
@@ -183,14 +197,6 @@ static void compare(struct bench_solver *bench, struct work *w)
 	r->checked = true;
 }
 
-static void count_moved(const struct manager_stats *stats, uint64_t bytes[WEIR_CAUSE_NR])
-{
-	for (uint32_t link = 0; link < WEIR_LINKS_MAX; link++)
-		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
-			for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
-				bytes[cause] += stats->near[link][way][cause];
-}
-
 /* Whether a pass under `single` was measured, which is the time in memory, and whose kernels bounds
  * are by. */
 static bool single_measured(const struct bench_solver *bench)
@@ -213,20 +219,24 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 {
 	struct bench_pass_result out;
 	struct result *result = &out.result;
-	struct row *row = &bench->rows[bench->nr_rows++];
+	struct bench_solver_row *row = &bench->rows[bench->nr_rows++];
 
 	if (!run->err)
 		compare(bench, w);
 	bench_pass_fill(&bench->pass, run, &w->result.passes, run->err ? NAN : bound_s(bench, w),
 			&out);
 	out.gpu.in_memory_measured = out.gpu.bound_measured = single_measured(bench);
+	/* Managers of solvers count all links alike. */
+	memcpy(result->stats.bytes,
+	       run->stats.near[result_host_link(result->machine, result->device)],
+	       sizeof(result->stats.bytes));
 	result->workload = solver_kind_name(w->params.kind);
 	result->nr_devices = w->params.devices;
 	result->in_memory_s = bench->reference.single_s;
 	out.pass.parameters = write_parameters;
 	out.pass.members = write_members;
 	out.pass.of = w;
-	*row = (struct row){
+	*row = (struct bench_solver_row){
 		.params = w->params,
 		.scale = w->params.graph ? w->params.graph->scale : 0,
 		.ops = w->ops,
@@ -239,7 +249,32 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 		.speed_up = result->in_memory_s / result->epoch_median_s,
 	};
 	count_moved(&run->stats, row->moved_bytes);
+	row->block_bytes = run->stats.moved_bytes;
+	memcpy(row->nr_sent, run->stats.nr_sent, sizeof(row->nr_sent));
+	memcpy(row->sent_bytes, run->stats.sent_bytes, sizeof(row->sent_bytes));
 	return bench_pass_add(&bench->pass, result);
+}
+
+/* What there is of each device's memory, but for the first one's, and what the run is called. */
+static int add_timeline(struct bench_solver *bench, struct bench_pass_run *run,
+			const struct work *w)
+{
+	const struct weir_machine_desc *machine = &bench->params.pass.base.machine;
+	const struct solver_params *p = &w->params;
+	char field[BENCH_SOLVER_FIELD_BYTES], budget[SIZE_TEXT_BYTES];
+	char title[WEIR_NAME_MAX + sizeof(field) + sizeof(budget) + 64];
+
+	for (uint32_t d = 1; d < p->devices; d++) {
+		const uint32_t memory = machine->device[d].memory;
+
+		run->near_bytes[memory] =
+			w->budget_bytes[d] ? w->budget_bytes[d] : machine->memory[memory].bytes;
+	}
+	bench_solver_field(p, p->graph ? p->graph->scale : 0, field, sizeof(field));
+	snprintf(title, sizeof(title), "%s, %s %s on %" PRIu32 " GPU%s, budget %s", w->ops->name,
+		 solver_kind_name(p->kind), field, p->devices, p->devices > 1 ? "s" : "",
+		 size_format(run->budget_bytes, budget, sizeof(budget)));
+	return bench_pass_add_timeline(&bench->pass, run, &w->result.passes, title);
 }
 
 static int run_case(struct bench_solver *bench, const struct solver_params *params,
@@ -263,8 +298,11 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 		run.budget_bytes = w.most_budget_bytes =
 			bench_solver_budget(&bench->params, params, budget, w.budget_bytes);
 	bench_pass_run(&bench->pass, &run);
-	if (!interrupt_pending())
+	if (!interrupt_pending()) {
 		rc = add_result(bench, &run, &w);
+		rc = rc ? rc : add_timeline(bench, &run, &w);
+	}
+	bench_record_fini(&run.record);
 	solver_result_free(&w.result);
 	return interrupt_pending() ? -1 : rc;
 }
@@ -390,103 +428,14 @@ static int run_all(void *arg)
 	return rc;
 }
 
-/* ------------------------------------------------------------------ the table */
-
-/* An iteration where nothing is sent, with the row's budget if there is one of that; NaN: that was
- * not run. */
-static double limit_s(const struct bench_solver *bench, const struct row *row)
-{
-	double s = NAN;
-
-	for (unsigned int i = 0; i < bench->nr_rows; i++) {
-		const struct row *limit = &bench->rows[i];
-
-		if (!limit->ops->limit || limit->status != RESULT_OK ||
-		    limit->params.devices != row->params.devices ||
-		    memcmp(&limit->params.shape, &row->params.shape, sizeof(row->params.shape)))
-			continue;
-		if (limit->budget_bytes == row->budget_bytes)
-			return limit->iteration_s;
-		s = isnan(s) ? limit->iteration_s : s;
-	}
-	return s;
-}
-
-static void row_add_key(struct table *table, const struct row *row)
-{
-	const struct solver_shape *shape = &row->params.shape;
-
-	if (row->scale)
-		(void)table_add(table, "kron%" PRIu32, row->scale);
-	else if (row->params.kind == SOLVER_ALS)
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->rows);
-	else if (row->params.kind == SOLVER_DIFFUSION)
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32 "x%" PRIu32, shape->slices,
-				shape->rows, shape->columns);
-	else
-		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->columns);
-	(void)table_add(table, "%" PRIu32, row->params.devices);
-	(void)table_add(table, "%s", row->ops->name);
-	if (row->budget_bytes)
-		(void)table_add_size(table, row->budget_bytes);
-	else
-		(void)table_add(table, "all");
-}
-
-static void row_add(const struct bench_solver *bench, struct table *table, const struct row *row)
-{
-	static const char *const checks[] = {"-", "right", "WRONG"};
-	static const enum weir_cause causes[] = {WEIR_CAUSE_DEMAND, WEIR_CAUSE_PREFETCH,
-						 WEIR_CAUSE_INPLACE};
-
-	row_add_key(table, row);
-	if (row->status == RESULT_OK)
-		(void)table_add_double(table, "%.4g", row->iteration_s * 1e6);
-	else
-		(void)table_add(table, "%s", result_status_name(row->status));
-	(void)table_add_double(table, "%.4g", row->bytes_per_s / 1e9);
-	(void)table_add_double(table, "%.3f", row->speed_up);
-	(void)table_add_double(table, "%.1f", 100 * limit_s(bench, row) / row->iteration_s);
-	(void)table_add_double(table, "%.3f", row->iteration_s / row->bound_s);
-	for (size_t i = 0; i < ARRAY_LEN(causes); i++)
-		(void)table_add_size(table, row->moved_bytes[causes[i]]);
-	(void)table_add(table, "%s", row->status == RESULT_OK ? checks[row->check] : "-");
-}
-
 static int print(void *arg, FILE *out)
 {
-	static const struct table_column columns[] = {
-		{"field", TABLE_RIGHT},	   {"GPUs", TABLE_RIGHT},	  {"manager", TABLE_LEFT},
-		{"budget", TABLE_RIGHT},   {"iteration us", TABLE_RIGHT}, {"GB/s", TABLE_RIGHT},
-		{"speed-up", TABLE_RIGHT}, {"limit %", TABLE_RIGHT},	  {"bound x", TABLE_RIGHT},
-		{"fetched", TABLE_RIGHT},  {"published", TABLE_RIGHT},	  {"in place", TABLE_RIGHT},
-		{"check", TABLE_LEFT},
-	};
 	const struct bench_solver *bench = arg;
-	struct table *table;
-	int err = table_create(columns, ARRAY_LEN(columns), &table);
 
-	if (err)
-		return err;
-	table_set_keys(table, 4);
-	for (unsigned int i = 0; i < bench->nr_rows; i++)
-		row_add(bench, table, &bench->rows[i]);
-	err = table_print(table, out);
-	table_destroy(table);
-	if (err)
-		return err;
-	fputs("\niteration us: median of the measured passes, over their iterations. speed-up:\n"
-	      "over single. limit %: of the speed of weir+nopublish, which sends nothing.\n"
-	      "bound x: the time over the lower bound, which knows no budget. fetched,\n"
-	      "published, in place: over links in the whole run, by copies that are waited for,\n"
-	      "by others, and by kernels. check: the field at the end.\n",
-	      out);
-	if (bench->params.pass.base.real_gpu)
-		fputs("The bound's kernels are those of single as measured, in the share that a\n"
-		      "GPU has of them; without single, those of the description's model.\n",
-		      out);
-	return ferror(out) ? -EIO : 0;
+	return bench_solver_table_print(out, bench->rows, bench->nr_rows, &bench->params.pass.base);
 }
+
+/* ------------------------------------------------------------------ the command */
 
 static int bench_solver(enum solver_kind kind, int argc, char **argv)
 {

@@ -27,6 +27,9 @@ enum solver_option {
 	DATA,
 	CHECK,
 	JSON,
+	TIMELINE,
+	TIMELINE_ALL,
+	VERBOSE,
 	HELP,
 	SOLVER_OPTION_NR,
 	/* Of what runs on graphs. */
@@ -54,6 +57,12 @@ enum solver_option {
 			   "real data; compare every element with the CPU's"},                    \
 		[JSON] = {"json", "FILE", NULL, NULL,                                             \
 			  "write one JSON object a result; - is stdout"},                         \
+		[TIMELINE] = {"timeline", "FILE", NULL, NULL,                                     \
+			      "write what happened in the last pass of each run, for Perfetto"},  \
+		[TIMELINE_ALL] = {"timeline-all", NULL, NULL, NULL,                               \
+				  "all of each run in the timeline, set-up included"},            \
+		[VERBOSE] = {"verbose", NULL, NULL, NULL,                                         \
+			     "show messages by the mechanism that sent them"},                    \
 		[HELP] = {"help", NULL, NULL, NULL, "show this text"}
 #define SOLVER_OPTIONS(size_help)                   \
 	{                                           \
@@ -327,6 +336,9 @@ static int read_all(struct bench_reader *r, struct bench_solver_params *out)
 	if (!err)
 		single_first(base);
 	base->json = r->values[JSON].text;
+	if (!err)
+		err = bench_read_timeline(r, TIMELINE, TIMELINE_ALL, base);
+	base->verbose = r->values[VERBOSE].text != NULL;
 	base->host_budget_bytes = err ? 0 : base->machine.memory[bench_host_memory(base)].bytes;
 	return err;
 }

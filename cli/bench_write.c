@@ -9,7 +9,6 @@
 #include "cli/bench_fit.h"
 #include "cli/interrupt.h"
 #include "cli/size.h"
-#include "cli/timeline.h"
 
 /* Places of their partial files with interrupt.h. */
 enum { PLACE_JSON, PLACE_TIMELINE, PLACE_FIT };
@@ -24,11 +23,12 @@ static int open_one(struct output_file *output, unsigned int place, const char *
 	return rc;
 }
 
-int bench_files_open(struct bench_files *files, struct bench_params *p, char *err, size_t err_bytes)
+int bench_files_open(struct bench_files *files, const struct bench_params *p,
+		     struct machine_file *description, char *err, size_t err_bytes)
 {
 	int rc;
 
-	*files = (struct bench_files){.description = &p->file};
+	*files = (struct bench_files){.description = description};
 	rc = open_one(&files->json, PLACE_JSON, "--json", p->json, err, err_bytes);
 	if (!rc)
 		rc = open_one(&files->timeline, PLACE_TIMELINE, "--timeline", p->timeline, err,
@@ -54,6 +54,19 @@ struct bench_record *bench_record_wanted(const struct bench_params *p, struct be
 
 /* ------------------------------------------------------------------ one run */
 
+int bench_write_timeline(struct bench_files *files, struct timeline_run *run, char *err,
+			 size_t err_bytes)
+{
+	int rc;
+
+	run->number = ++files->nr_runs;
+	rc = timeline_add(files->timeline.stream, run);
+	if (!rc)
+		return output_file_flush(&files->timeline, err, err_bytes);
+	snprintf(err, err_bytes, "timeline: %s", weir_strerror(rc));
+	return rc;
+}
+
 static int write_timeline(struct bench_files *files, const struct bench_run *run,
 			  const struct bench_outcome *outcome, char *err, size_t err_bytes)
 {
@@ -61,7 +74,6 @@ static int write_timeline(struct bench_files *files, const struct bench_run *run
 	char title[WEIR_NAME_MAX + 2 * SIZE_TEXT_BYTES + 64];
 	char count[SIZE_TEXT_BYTES], budget[SIZE_TEXT_BYTES];
 	struct timeline_run timeline = {
-		.number = ++files->nr_runs,
 		.title = title,
 		.machine = run->machine,
 		.device = config->device,
@@ -69,18 +81,15 @@ static int write_timeline(struct bench_files *files, const struct bench_run *run
 		.host_budget_bytes = config->host_budget_bytes,
 		.near_bytes = config->near_bytes,
 		.log = run->record->log,
-		.result = &outcome->run,
+		.nr_epochs = outcome->run.nr_epochs,
+		.epoch_begin_ns = outcome->run.epoch_begin_ns,
+		.epoch_s = outcome->run.epoch_s,
 	};
-	int rc;
 
 	snprintf(title, sizeof(title), "%.64s, %s nodes, GPU budget %s", run->manager,
 		 count_format(run->nodes, count, sizeof(count)),
 		 size_format(config->gpu_budget_bytes, budget, sizeof(budget)));
-	rc = timeline_add(files->timeline.stream, &timeline);
-	if (!rc)
-		return output_file_flush(&files->timeline, err, err_bytes);
-	snprintf(err, err_bytes, "timeline: %s", weir_strerror(rc));
-	return rc;
+	return bench_write_timeline(files, &timeline, err, err_bytes);
 }
 
 static int write_fit(struct bench_files *files, const struct bench_run *run,

@@ -10,6 +10,7 @@
 #include "cli/bench_run.h"
 #include "cli/output_file.h"
 #include "cli/result.h"
+#include "cli/timeline.h"
 
 /* Those that are not asked for have no stream. */
 struct bench_files {
@@ -18,10 +19,10 @@ struct bench_files {
 	uint32_t nr_runs;		  /* in the timeline */
 };
 
-/* Open all that are asked for: what cannot be written is known before hours of work. params is
- * borrowed until they are closed; fitted kernels go into its description. */
-int bench_files_open(struct bench_files *files, struct bench_params *params, char *err,
-		     size_t err_bytes);
+/* Open all that are asked for: what cannot be written is known before hours of work. Fitted kernels
+ * go into the description, which is borrowed until they are closed; NULL: none are asked for. */
+int bench_files_open(struct bench_files *files, const struct bench_params *params,
+		     struct machine_file *description, char *err, size_t err_bytes);
 
 /* What a run has to record for these files and the oracle. @return record, filled, or zeroed and
  * NULL: nothing. */
@@ -32,6 +33,10 @@ struct bench_record *bench_record_wanted(const struct bench_params *params,
 int bench_write(struct bench_files *files, const struct bench_run *run,
 		const struct bench_outcome *outcome, const struct result *result, char *err,
 		size_t err_bytes);
+
+/* Add a run, but for its number, to the timeline. */
+int bench_write_timeline(struct bench_files *files, struct timeline_run *run, char *err,
+			 size_t err_bytes);
 
 /* Finish all of them, or give up all of them. */
 int bench_files_commit(struct bench_files *files, char *err, size_t err_bytes);

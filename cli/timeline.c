@@ -13,7 +13,7 @@
 #include "cli/result.h"
 #include "cli/timeline_internal.h"
 
-/* Tracks of a run; those of streams follow. */
+/* Tracks of a run; those of streams follow, and then those of messages. */
 enum { TRACK_EPOCHS = 1, TRACK_HOST = 2, TRACK_STREAMS = 10 };
 
 /* Threads of different processes have different numbers: not all readers tell them apart else. */
@@ -40,9 +40,8 @@ void timeline_time(FILE *out, const char *key, uint64_t ns)
 	fprintf(out, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned int)(ns % 1000));
 }
 
-/* Metadata: a name with one argument. Track 0: of the process. */
-static void write_name(FILE *out, const struct timeline_run *run, uint32_t track, const char *what,
-		       const char *name)
+void timeline_name(FILE *out, const struct timeline_run *run, uint32_t track, const char *what,
+		   const char *name)
 {
 	fprintf(out, ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"name\":\"%s\"",
 		run->number, thread_of(run, track), what);
@@ -51,7 +50,7 @@ static void write_name(FILE *out, const struct timeline_run *run, uint32_t track
 	fputs("}}", out);
 }
 
-static void write_order(FILE *out, const struct timeline_run *run, uint32_t track, uint32_t order)
+void timeline_order(FILE *out, const struct timeline_run *run, uint32_t track, uint32_t order)
 {
 	fprintf(out,
 		",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
@@ -59,9 +58,8 @@ static void write_order(FILE *out, const struct timeline_run *run, uint32_t trac
 		run->number, thread_of(run, track), order);
 }
 
-/* The beginning of a span; it is for the caller to close. */
-static void write_span(FILE *out, const struct timeline_run *run, uint32_t track, const char *name,
-		       uint64_t begin_ns, uint64_t end_ns)
+void timeline_span(FILE *out, const struct timeline_run *run, uint32_t track, const char *name,
+		   uint64_t begin_ns, uint64_t end_ns)
 {
 	uint64_t start_ns = run->log->begin_ns;
 
@@ -80,19 +78,37 @@ static void write_span(FILE *out, const struct timeline_run *run, uint32_t track
 
 /* ------------------------------------------------------------------ tracks */
 
-static void write_stream_name(FILE *out, const struct timeline_run *run, uint32_t stream)
+/* nr: of streams with the same name that have something on them, before this one. */
+static void write_stream_name(FILE *out, const struct timeline_run *run, uint32_t stream,
+			      uint32_t nr)
 {
 	static const char *const kinds[] = {[BACKEND_COMPUTE] = "kernels",
 					    [BACKEND_COPY_IN] = "copies in",
-					    [BACKEND_COPY_OUT] = "copies out"};
+					    [BACKEND_COPY_OUT] = "copies out",
+					    [BACKEND_URGENT] = "urgent"};
 	const struct watch_stream *s = &run->log->stream[stream];
+	const char *device = run->machine->device[s->device].name;
 	char name[WEIR_NAME_MAX + 32];
 
-	snprintf(name, sizeof(name), "%s %s", run->machine->device[s->device].name, kinds[s->kind]);
-	write_name(out, run, TRACK_STREAMS + stream, "thread_name", name);
+	if (nr)
+		snprintf(name, sizeof(name), "%s %s %" PRIu32, device, kinds[s->kind], nr + 1);
+	else
+		snprintf(name, sizeof(name), "%s %s", device, kinds[s->kind]);
+	timeline_name(out, run, TRACK_STREAMS + stream, "thread_name", name);
 	/* Kernels first, whatever was created first. */
-	write_order(out, run, TRACK_STREAMS + stream,
-		    TRACK_STREAMS * ((uint32_t)s->kind + 1) + stream);
+	timeline_order(out, run, TRACK_STREAMS + stream,
+		       TRACK_STREAMS * ((uint32_t)s->kind + 1) + stream);
+}
+
+static uint32_t nr_like(const struct watch_log *log, const bool *used, uint32_t stream)
+{
+	const struct watch_stream *s = &log->stream[stream];
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < stream; i++)
+		nr += used[i] && log->stream[i].device == s->device &&
+		      log->stream[i].kind == s->kind;
+	return nr;
 }
 
 /* Name the tracks that have something on them. */
@@ -107,18 +123,18 @@ static int write_tracks(FILE *out, const struct timeline_run *run)
 	for (uint32_t i = 0; i < log->nr_events; i++)
 		*(watch_on_stream(&log->event[i]) ? &used[log->event[i].track]
 						  : &host[log->event[i].track]) = true;
-	write_name(out, run, TRACK_EPOCHS, "thread_name", "epochs");
-	write_order(out, run, TRACK_EPOCHS, TRACK_EPOCHS);
+	timeline_name(out, run, TRACK_EPOCHS, "thread_name", "epochs");
+	timeline_order(out, run, TRACK_EPOCHS, TRACK_EPOCHS);
 	for (uint32_t agent = 0; agent < 2; agent++) {
 		if (!host[agent])
 			continue;
-		write_name(out, run, TRACK_HOST + agent, "thread_name",
-			   agent == WATCH_PROGRAM ? "host: program" : "host: migrator");
-		write_order(out, run, TRACK_HOST + agent, TRACK_HOST + agent);
+		timeline_name(out, run, TRACK_HOST + agent, "thread_name",
+			      agent == WATCH_PROGRAM ? "host: program" : "host: migrator");
+		timeline_order(out, run, TRACK_HOST + agent, TRACK_HOST + agent);
 	}
 	for (uint32_t i = 0; i < log->nr_streams; i++)
 		if (used[i])
-			write_stream_name(out, run, i);
+			write_stream_name(out, run, i, nr_like(log, used, i));
 	free(used);
 	return 0;
 }
@@ -162,8 +178,8 @@ static void write_event(FILE *out, const struct timeline_run *run, uint32_t i, u
 	uint32_t first = watch_on_stream(event) ? TRACK_STREAMS : TRACK_HOST;
 	uint64_t to = 0, others = 0;
 
-	write_span(out, run, first + event->track, event_name(event), event->begin_ns,
-		   event->end_ns);
+	timeline_span(out, run, first + event->track, event_name(event), event->begin_ns,
+		      event->end_ns);
 	if (watch_on_stream(event))
 		sum_flows(run->log, i,
 			  run->machine->device[run->log->stream[event->track].device].memory, flow,
@@ -189,17 +205,15 @@ static void write_event(FILE *out, const struct timeline_run *run, uint32_t i, u
 
 static void write_epochs(FILE *out, const struct timeline_run *run)
 {
-	const struct workload_result *r = run->result;
-
-	for (uint32_t i = 0; i < r->nr_epochs; i++) {
-		uint64_t begin = r->epoch_begin_ns[i];
-		uint64_t end = begin + (uint64_t)(r->epoch_s[i] * 1e9 + 0.5);
+	for (uint32_t i = 0; i < run->nr_epochs; i++) {
+		uint64_t begin = run->epoch_begin_ns[i];
+		uint64_t end = begin + (uint64_t)(run->epoch_s[i] * 1e9 + 0.5);
 		char name[32];
 
 		if (begin < run->log->begin_ns || end > run->log->end_ns)
 			continue;
-		snprintf(name, sizeof(name), "epoch %" PRIu32, i + 1);
-		write_span(out, run, TRACK_EPOCHS, name, begin, end);
+		snprintf(name, sizeof(name), "epoch %" PRIu32, run->first_epoch + i + 1);
+		timeline_span(out, run, TRACK_EPOCHS, name, begin, end);
 		fputc('}', out);
 	}
 }
@@ -209,7 +223,7 @@ static void write_marks(FILE *out, const struct timeline_run *run)
 	for (uint32_t i = 0; i < run->nr_marks; i++) {
 		uint64_t end = i + 1 < run->nr_marks ? run->mark[i + 1].ns : run->log->end_ns;
 
-		write_span(out, run, TRACK_EPOCHS, run->mark[i].name, run->mark[i].ns, end);
+		timeline_span(out, run, TRACK_EPOCHS, run->mark[i].name, run->mark[i].ns, end);
 		fputc('}', out);
 	}
 }
@@ -249,7 +263,7 @@ int timeline_add(FILE *out, const struct timeline_run *run)
 	uint32_t flow = 0;
 	int err;
 
-	write_name(out, run, 0, "process_name", run->title);
+	timeline_name(out, run, 0, "process_name", run->title);
 	fprintf(out,
 		",\n{\"ph\":\"M\",\"pid\":%" PRIu32
 		",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}",
@@ -258,11 +272,13 @@ int timeline_add(FILE *out, const struct timeline_run *run)
 	err = write_tracks(out, run);
 	if (err)
 		return err;
-	if (run->result)
-		write_epochs(out, run);
+	write_epochs(out, run);
 	write_marks(out, run);
 	for (uint32_t i = 0; i < run->log->nr_events; i++)
 		write_event(out, run, i, &flow);
+	err = timeline_messages(out, run);
+	if (err)
+		return err;
 	timeline_residency(out, run);
 	timeline_names(out, run);
 	return timeline_links(out, run);

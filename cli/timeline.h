@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "src/backend/watch/watch.h"
-#include "workloads/workload.h"
 
 /* A moment that has a name, up to the next one. */
 struct timeline_mark {
@@ -26,7 +25,11 @@ struct timeline_run {
 	uint64_t gpu_budget_bytes, host_budget_bytes;
 	const uint64_t *near_bytes; /* budgets of other GPUs' memories, by memory; 0: none */
 	const struct watch_log *log;
-	const struct workload_result *result; /* NULL: the marks are its epochs */
+	/* Its epochs, from the number behind first_epoch on, of which the record has some; 0: its
+	 * marks are shown as such. */
+	uint32_t nr_epochs, first_epoch;
+	const uint64_t *epoch_begin_ns;
+	const double *epoch_s;
 	const struct timeline_mark *mark;
 	uint32_t nr_marks;
 };

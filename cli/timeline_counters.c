@@ -136,7 +136,7 @@ void timeline_names(FILE *out, const struct timeline_run *run)
 {
 	uint32_t own = run->machine->device[run->device].memory;
 
-	if (!run->log->nr_names) /* nobody gave any */
+	if (run->log->nr_names <= 1) /* nobody gave any */
 		return;
 	names_of(out, run, own);
 	for (uint32_t m = 0; m < run->machine->nr_memories; m++)

@@ -12,6 +12,7 @@
 #include "src/backend/backend.h"
 #include "weir/paged.h"
 #include "weir/policy.h"
+#include "weir/replica.h"
 
 struct manager;
 
@@ -75,6 +76,11 @@ struct manager_stats {
 	/* Over other links, by link; 0 of managers that do not use other devices' memories. With
 	 * several devices the host links of all but the first one are among these. */
 	uint64_t near[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
+	/* Of managers of solvers, else 0: messages between devices, and their bytes, by how they
+	 * are sent. What kernels read in place is no message. */
+	uint64_t nr_sent[WEIR_REPLICA_MECHANISM_NR], sent_bytes[WEIR_REPLICA_MECHANISM_NR];
+	uint64_t nr_local, local_bytes; /* those among them inside one memory, over no link */
+	uint64_t moved_bytes;		/* of the same managers: of blocks that moved beside that */
 	uint64_t nr_faults, nr_first_touches; /* managed memory only */
 	/* Of managers that move blocks, else 0: a block's size; how many of the device's memory are
 	 * there for what moves, the rest of the budget being taken by what does not. */

@@ -12,9 +12,10 @@ int passes_result_init(struct passes_result *r, uint32_t nr_passes)
 		.nr_passes = nr_passes,
 		.pass_s = calloc(nr_passes, sizeof(*r->pass_s)),
 		.pass_cpu_s = calloc(nr_passes, sizeof(*r->pass_cpu_s)),
+		.pass_begin_ns = calloc(nr_passes, sizeof(*r->pass_begin_ns)),
 		.passed = true,
 	};
-	if (r->pass_s && r->pass_cpu_s)
+	if (r->pass_s && r->pass_cpu_s && r->pass_begin_ns)
 		return 0;
 	passes_result_free(r);
 	return -EAGAIN;
@@ -24,6 +25,7 @@ void passes_result_free(struct passes_result *r)
 {
 	free(r->pass_s);
 	free(r->pass_cpu_s);
+	free(r->pass_begin_ns);
 	memset(r, 0, sizeof(*r));
 }
 
@@ -72,6 +74,7 @@ void pass_note(struct passes_result *r, uint32_t pass, const struct pass_moment 
 	       const struct pass_moment *end)
 {
 	r->pass_s[pass] = (double)(end->now_ns - begin->now_ns) * 1e-9;
+	r->pass_begin_ns[pass] = begin->now_ns;
 	r->pass_cpu_s[pass] = end->cpu_s - begin->cpu_s;
 	r->pages.nr_in += end->pages.nr_in - begin->pages.nr_in;
 	r->pages.nr_out += end->pages.nr_out - begin->pages.nr_out;

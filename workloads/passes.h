@@ -14,6 +14,7 @@ struct passes_result {
 	uint32_t nr_passes;
 	double *pass_s;			  /* device idle to device idle */
 	double *pass_cpu_s;		  /* of this process meanwhile */
+	uint64_t *pass_begin_ns;	  /* by the machine's clock */
 	struct manager_pages pages;	  /* of these passes together */
 	uint64_t read_bytes, write_bytes; /* that the kernels ask for in one */
 	uint64_t distinct_bytes;	  /* of what is managed that it touches */

@@ -211,6 +211,8 @@ struct weir_replica_stats {
 	/** The same messages, and bytes. */
 	uint64_t nr_sent[WEIR_REPLICA_MECHANISM_NR];
 	uint64_t sent_bytes[WEIR_REPLICA_MECHANISM_NR];
+	/** Messages among them between copies in one memory, and their bytes: over no link. */
+	uint64_t nr_local, local_bytes;
 	uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_MESSAGE_KIND_NR];
 	uint64_t copy_bytes[WEIR_MEMORIES_MAX]; /**< now, in each memory */
 };

@@ -333,6 +333,16 @@ static void stub_memory_holders(struct backend *b, uint32_t memory, char *text, 
 	text[0] = '\0';
 }
 
+static void stub_message_begin(struct backend *b, const struct backend_message *message)
+{
+	(void)b, (void)message;
+}
+
+static void stub_message_end(struct backend *b, bool sent)
+{
+	(void)b, (void)sent;
+}
+
 void backend_observe_complete(struct backend_observe_ops *observe)
 {
 	if (!observe->fence_mark)
@@ -347,6 +357,10 @@ void backend_observe_complete(struct backend_observe_ops *observe)
 		observe->device_text = stub_device_text;
 	if (!observe->memory_holders)
 		observe->memory_holders = stub_memory_holders;
+	if (!observe->message_begin)
+		observe->message_begin = stub_message_begin;
+	if (!observe->message_end)
+		observe->message_end = stub_message_end;
 }
 
 /* ------------------------------------------------------------------ checks */

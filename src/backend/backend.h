@@ -557,6 +557,16 @@ struct backend_managed_ops {
 	int (*stats)(struct backend *b, uint32_t device, struct backend_managed_stats *out);
 };
 
+/* What a message between two memories brings: for those who show what happens. */
+struct backend_message {
+	uint32_t range;	       /* a number that the sender has for what it is a part of */
+	uint64_t offset, end;  /* in the range, from the first byte to behind the last one */
+	uint64_t bytes;	       /* that are sent: fewer where it has gaps */
+	uint16_t from, to;     /* memories */
+	const char *mechanism; /* static text */
+	const char *reason;    /* static text */
+};
+
 /*
  * What is only watched: times, counts, texts. Calls change nothing that others see, and none
  * blocks. All are optional.
@@ -602,6 +612,14 @@ struct backend_observe_ops {
 	 * Optional: empty. By: core, where a budget is beyond memory_room.
 	 */
 	void (*memory_holders)(struct backend *b, uint32_t memory, char *text, size_t bytes);
+
+	/*
+	 * The work that the calling thread queues between these two calls is one message. sent:
+	 * false: it could not be queued, and does not count.
+	 * Optional: nothing. By: core (S), program. Blocks: no.
+	 */
+	void (*message_begin)(struct backend *b, const struct backend_message *message);
+	void (*message_end)(struct backend *b, bool sent);
 };
 
 /* Every backend begins with this. The tables and desc never change. */

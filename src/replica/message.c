@@ -137,6 +137,7 @@ static int message_send(struct weir_space *space, const struct stream_slot *slot
 	if (!slot)
 		waiter.clock = &lane->out.clock;
 	waiter.stream = m.stream;
+	parcel_begin(space, p);
 	err = send(space, &m, &waiter, p, own);
 	if (!slot)
 		lane_number(&lane->out, &m);
@@ -146,12 +147,10 @@ static int message_send(struct weir_space *space, const struct stream_slot *slot
 		one_revive(space, r, p->offset, p->end);
 	fence_err = lane_fence(space, lane);
 	err = err ? err : fence_err;
-	if (err)
-		return err;
-	if (p->how == WEIR_SENT_WHOLE)
+	parcel_end(space, p, err);
+	if (!err && p->how == WEIR_SENT_WHOLE)
 		pieces_add(r, p->offset, p->end, p->to);
-	parcel_count(space, p);
-	return 0;
+	return err;
 }
 
 /* From which copy to send a piece to one that lacks it: from the device that wrote it, which has

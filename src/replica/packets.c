@@ -181,6 +181,7 @@ int packets_send(struct weir_space *space, const struct parcel *p)
 
 	if (err)
 		return err;
+	parcel_begin(space, p);
 	err = access_wait(space, &s.out, &reads);
 	if (!err)
 		err = access_wait(space, &s.in, &writes);
@@ -191,9 +192,9 @@ int packets_send(struct weir_space *space, const struct parcel *p)
 		note(&s, &s.lane->out);
 	note(&s, &s.lane->in);
 	fence_err = lane_fence(space, s.lane);
-	if (!err && !fence_err)
-		parcel_count(space, p);
-	return err ? err : fence_err;
+	err = err ? err : fence_err;
+	parcel_end(space, p, err);
+	return err;
 }
 
 /* ------------------------------------------------------------------ memory */

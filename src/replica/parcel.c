@@ -147,7 +147,34 @@ enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const 
 	return runs ? WEIR_SENT_RUNS : WEIR_SENT_WHOLE;
 }
 
-void parcel_count(const struct weir_space *space, const struct parcel *p)
+const char *replica_mechanism_name(enum weir_replica_mechanism how)
+{
+	static const char *const names[] = {[WEIR_SENT_WHOLE] = "whole",
+					    [WEIR_SENT_RUNS] = "runs",
+					    [WEIR_SENT_PACKETS] = "packets"};
+
+	return names[how];
+}
+
+void parcel_begin(const struct weir_space *space, const struct parcel *p)
+{
+	static const char *const reasons[] = {
+		[WEIR_FETCHED] = "fetched", [WEIR_PUBLISHED] = "published"};
+	const struct backend_message message = {
+		.range = p->replica->number,
+		.offset = p->offset,
+		.end = p->end,
+		.bytes = p->bytes,
+		.from = (uint16_t)copies_memory(space, p->replica, p->from, p->offset),
+		.to = (uint16_t)copies_memory(space, p->replica, p->to, p->offset),
+		.mechanism = replica_mechanism_name(p->how),
+		.reason = reasons[p->replica->replicas->kind],
+	};
+
+	space->backend->observe->message_begin(space->backend, &message);
+}
+
+static void count(const struct weir_space *space, const struct parcel *p)
 {
 	const struct weir_machine_desc *desc = &space->backend->desc;
 	struct weir_replica_stats *stats = &p->replica->replicas->stats;
@@ -163,4 +190,13 @@ void parcel_count(const struct weir_space *space, const struct parcel *p)
 	if (link >= 0)
 		stats->link_bytes[link][desc->link[link].a == a ? WEIR_A_TO_B : WEIR_B_TO_A]
 				 [kind] += p->bytes;
+	stats->nr_local += a == b;
+	stats->local_bytes += a == b ? p->bytes : 0;
+}
+
+void parcel_end(const struct weir_space *space, const struct parcel *p, int err)
+{
+	space->backend->observe->message_end(space->backend, !err);
+	if (!err)
+		count(space, p);
 }

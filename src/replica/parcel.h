@@ -28,10 +28,9 @@ struct parcel {
 enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const struct parcel *p,
 					  bool packets);
 
-/* ---- message.c */
-
-/* Count one that was sent. */
-void parcel_count(const struct weir_space *space, const struct parcel *p);
+/* What the calling thread queues in between is a parcel; err 0: it was sent, and is counted. */
+void parcel_begin(const struct weir_space *space, const struct parcel *p);
+void parcel_end(const struct weir_space *space, const struct parcel *p, int err);
 
 /* ---- packets.c */
 

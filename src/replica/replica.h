@@ -531,6 +531,11 @@ bool use_contradicts(struct weir_space *space, const struct stream_slot *slot);
 int one_fill(struct weir_space *space, struct space_use *part, struct settle *settle);
 void one_filled(struct weir_space *space, struct space_use *part, bool written);
 
+/* ---- parcel.c */
+
+/* For people and results: "whole", "runs", "packets". */
+const char *replica_mechanism_name(enum weir_replica_mechanism how);
+
 /* ---- replicate.c */
 
 /* For benchmarks: whatever a space with replicated ranges should send is taken to be there. */

@@ -308,6 +308,59 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 	bounds modelled
 )
 
+# What was sent, by mechanism, adds up to what was sent by cause.
+python3 - "$dir/all.json" <<'PY' || fail "mechanisms"
+import json, sys
+
+seen = {"whole": 0, "runs": 0, "packets": 0, "blocks": 0, "in-place": 0}
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    p = r["parameters"]
+    who = (r["manager"], p, r["budget_bytes"], r["mechanisms"])
+    causes = "demand", "prefetch", "eviction", "write-back", "in-place"
+    by_cause = {c: sum(way[c] for way in r["bytes"].values()) for c in causes}
+    how = {name: m["bytes"] for name, m in r["mechanisms"].items()}
+    # Copies inside one memory cross no link.
+    local = how.pop("local")
+    assert how.keys() == seen.keys() and how["in-place"] == by_cause["in-place"], who
+    assert sum(how.values()) - local == sum(by_cause.values()), (who, by_cause)
+    assert not local or r["manager"].startswith("weir") and p["data"] == "real", who
+    for name, nr_bytes in how.items():
+        nr = r["mechanisms"][name].get("messages")
+        assert (nr is None) == (name in ("blocks", "in-place")), who
+        assert nr is None or nr * 4 <= nr_bytes and (nr > 0) == (nr_bytes > 0), who
+        seen[name] += nr_bytes
+    assert not how["blocks"] or r["manager"].startswith("weir"), who
+    if r["manager"] in ("single", "weir+nopublish"):
+        assert not how["whole"] + how["runs"] + how["packets"], who
+    # By hand, jacobi and diffusion: one for each halo that is exchanged.
+    if r["manager"] in ("memcpy", "overlap") and r["workload"] in ("jacobi", "diffusion"):
+        halo = p["bytes"] // p.get("planes", p["rows"])
+        assert r["mechanisms"]["whole"]["messages"] * halo == how["whole"] == sum(how.values()), who
+assert all(seen[name] for name in ("whole", "in-place")), seen
+PY
+
+# Over slow links weir sends elements as packets. The table of --verbose has the same numbers.
+if [ -z "${WEIR_SANITIZE-}" ]; then
+	"$weir" bench pagerank --machine gv100x16-pcie3 --devices 8 --kron 24 --iterations 1 --manager \
+		overlap,weir --verbose --json "$dir/json" >"$dir/out" || fail "--verbose" "$dir/out"
+	python3 - "$dir/json" "$dir/out" <<'PY' || fail "--verbose: numbers" "$dir/json" "$dir/out"
+import json, sys
+
+rows = [row.split() for row in open(sys.argv[2]).read().split("packets", 1)[1].splitlines()]
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    row = next(row for row in rows if r["manager"] in row)
+    m = r["mechanisms"]
+    assert m["packets"]["messages"] > 0 or r["manager"] != "weir", m
+    assert not m["local"]["bytes"], m
+    assert sum(m[how]["bytes"] for how in m) == sum(sum(c.values()) for c in r["bytes"].values()), m
+    # A size is two words.
+    at = row.index("all")
+    assert row[at + 1::3][:3] == [str(m[how]["messages"]) for how in ("whole", "runs", "packets")], row
+PY
+fi
+
 # A page of all of them: a row a result with its speed-up, and a chart.
 "$weir" report "$dir/all.json" -o "$dir/page.html" >"$dir/out" || fail "no page" "$dir/out"
 python3 - "$dir/all.json" "$dir/page.html" <<'PY' || fail "the page is not right"

@@ -103,6 +103,8 @@ static void test_observe_left_out(void **state)
 	assert_string_equal(text, "");
 	b->observe->device_text(b, 1, text, sizeof(text));
 	assert_string_equal(text, "second");
+	b->observe->message_begin(b, &(struct backend_message){.bytes = 1});
+	b->observe->message_end(b, true);
 }
 
 static uint64_t three_bytes(struct backend *b, uint32_t memory)

@@ -326,6 +326,45 @@ static void test_flows_between_gpus(void **state)
 	b->ops->chunk_destroy(b, &near);
 }
 
+/* Work between the two calls is the message's, and no other; what failed is not sent; no more are
+ * kept than events. */
+static void test_messages(void **state)
+{
+	struct fixture *f = *state;
+	struct backend *b = f->b;
+	const struct backend_message message = {
+		.range = 3, .offset = 8, .end = 24, .bytes = 12, .from = GPU0, .to = HOST};
+	const struct backend_copy copy = {f->host.alias, f->hbm.alias, KIB(4)};
+	struct watch_log *log;
+
+	b->observe->message_begin(b, &message); /* before the record, and into it */
+	assert_int_equal(watch_start(b, 5), 0);
+	assert_int_equal(b->ops->copy(b, f->out, &copy, 1), 0);
+	b->observe->message_end(b, true);
+	b->observe->message_begin(b, &message);
+	b->observe->message_end(b, false);
+	b->observe->message_begin(b, &message);
+	assert_int_equal(b->ops->copy(b, f->out, &copy, 1), 0);
+	assert_int_equal(b->ops->copy(b, f->out, &copy, 1), 0);
+	b->observe->message_end(b, true);
+	assert_int_equal(b->ops->copy(b, f->out, &copy, 1), 0);
+	for (int i = 0; i < 4; i++) {
+		b->observe->message_begin(b, &message);
+		b->observe->message_end(b, true);
+	}
+	sync_stream(f, f->out);
+	log = stop(f);
+	assert_int_equal(log->nr_messages, 5);
+	assert_int_equal(log->nr_dropped, 1);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(event_of(log, WATCH_COPY, i)->message, i == 1 || i == 2 ? 2 : 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_memory_equal(&log->message[i].message, &message, sizeof(message));
+		assert_int_equal(log->message[i].sent, i > 0);
+	}
+	watch_log_free(log);
+}
+
 /* ------------------------------------------------------------------ the host, residency */
 
 static void test_calls_of_the_host(void **state)
@@ -603,6 +642,7 @@ int main(void)
 		cmocka_unit_test(test_marks_that_fail),
 		CASE(test_names_are_bounded),
 		CASE(test_flows_between_gpus),
+		CASE(test_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,7 +141,7 @@ struct solver_manager_ops {
 	int (*read)(struct solver_manager *m, uint32_t array, uint64_t offset, void *data,
 		    uint64_t bytes);
 
-	/* What it held, and what crossed links, by cause. */
+	/* What it held, and what crossed links, by cause: all of them in near. */
 	void (*stats)(struct solver_manager *m, struct manager_stats *out);
 
 	/* For tests: check every structure; 0 or -EUCLEAN. */

@@ -176,6 +176,19 @@ static int read(struct solver_manager *m, uint32_t array, uint64_t offset, void 
 	return weir_read(w->space, data, w->array[array] + offset, bytes);
 }
 
+/* Of blocks, over all links. */
+static uint64_t moved_bytes(const struct weir_space_stats *space)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t l = 0; l < WEIR_LINKS_MAX; l++)
+		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
+			for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+				if (cause != WEIR_CAUSE_INPLACE)
+					bytes += space->link_bytes[l][way][cause];
+	return bytes;
+}
+
 static void stats(struct solver_manager *m, struct manager_stats *out)
 {
 	static const enum weir_cause causes[WEIR_MESSAGE_KIND_NR] = {
@@ -190,6 +203,11 @@ static void stats(struct solver_manager *m, struct manager_stats *out)
 	for (uint32_t i = 0; i < m->backend->desc.nr_memories; i++)
 		out->peak_bytes[i] = space.memory[i].peak_bytes;
 	memcpy(out->near, space.link_bytes, sizeof(out->near));
+	out->nr_local = replica.nr_local;
+	out->local_bytes = replica.local_bytes;
+	out->moved_bytes = moved_bytes(&space);
+	memcpy(out->nr_sent, replica.nr_sent, sizeof(out->nr_sent));
+	memcpy(out->sent_bytes, replica.sent_bytes, sizeof(out->sent_bytes));
 	for (uint32_t l = 0; l < m->backend->desc.nr_links; l++)
 		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
 			for (int kind = 0; kind < WEIR_MESSAGE_KIND_NR; kind++)

@@ -10,6 +10,7 @@
 #include "src/backend/machine.h"
 #include "src/base/util.h"
 #include "src/cost/cost.h"
+#include "src/replica/replica.h"
 
 /* Room for a halo is a multiple of it, so that slabs begin as pages and cache lines do. */
 #define LEAD_UNIT UINT64_C(4096)
@@ -292,23 +293,49 @@ static uint64_t place_of(const struct solver_slabs *s, uint32_t array, uint32_t 
 	return s->slab[array][device].lead_bytes + offset - s->layout[array].offset[device];
 }
 
+void solver_slabs_begin(struct solver_slabs *s, uint32_t from, uint32_t to,
+			const struct solver_use *part, uint64_t bytes,
+			enum weir_replica_mechanism how, enum weir_cause cause)
+{
+	struct backend *b = s->base.backend;
+	const struct weir_machine_desc *desc = &b->desc;
+	const uint32_t memory = memory_of(s, from);
+	const struct backend_message message = {
+		.range = part->array,
+		.offset = part->offset,
+		.end = part->offset + part->bytes,
+		.bytes = bytes,
+		.from = (uint16_t)memory,
+		.to = (uint16_t)memory_of(s, to),
+		.mechanism = replica_mechanism_name(how),
+		.reason = cause == WEIR_CAUSE_PREFETCH ? "published" : "fetched",
+	};
+	const uint32_t link = (uint32_t)cost_link_find(desc, memory, memory_of(s, to));
+
+	s->stats.near[link][desc->link[link].a == memory ? WEIR_A_TO_B : WEIR_B_TO_A][cause] +=
+		bytes;
+	s->stats.nr_sent[how]++;
+	s->stats.sent_bytes[how] += bytes;
+	b->observe->message_begin(b, &message);
+}
+
 int solver_slabs_send(struct solver_slabs *s, struct weir_stream *stream,
 		      const struct solver_use *written, uint32_t from, uint32_t to,
 		      enum weir_cause cause)
 {
-	const struct weir_machine_desc *desc = &s->base.backend->desc;
 	const struct solver_use part = halo_part(s, written, to);
+	struct backend *b = s->base.backend;
 	const uint32_t array = part.array;
-	uint32_t link;
+	int err;
 
 	if (!part.bytes)
 		return 0;
-	link = (uint32_t)cost_link_find(desc, memory_of(s, from), memory_of(s, to));
-	s->stats.near[link][desc->link[link].a == memory_of(s, from) ? WEIR_A_TO_B : WEIR_B_TO_A]
-		     [cause] += part.bytes;
-	return weir_mem_copy(stream, s->slab[array][to].mem, place_of(s, array, to, part.offset),
-			     s->slab[array][from].mem, place_of(s, array, from, part.offset),
-			     part.bytes);
+	solver_slabs_begin(s, from, to, &part, part.bytes, WEIR_SENT_WHOLE, cause);
+	err = weir_mem_copy(stream, s->slab[array][to].mem, place_of(s, array, to, part.offset),
+			    s->slab[array][from].mem, place_of(s, array, from, part.offset),
+			    part.bytes);
+	b->observe->message_end(b, !err);
+	return err;
 }
 
 int solver_slabs_sync(struct solver_manager *m)

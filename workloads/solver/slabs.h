@@ -67,6 +67,12 @@ bool solver_slabs_share(const struct solver_slabs *s, uint32_t a, uint32_t b);
 int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 			const struct solver_step *step);
 
+/* Count a message between two devices, a part of an array of so many bytes; what is queued until
+ * message_end() of the backend is its work. */
+void solver_slabs_begin(struct solver_slabs *s, uint32_t from, uint32_t to,
+			const struct solver_use *part, uint64_t bytes,
+			enum weir_replica_mechanism how, enum weir_cause cause);
+
 /* Queue the copy of what a device wrote, and another one has in its halos. Nothing of it: none. */
 int solver_slabs_send(struct solver_slabs *s, struct weir_stream *stream,
 		      const struct solver_use *written, uint32_t from, uint32_t to,

@@ -8,7 +8,6 @@
 
 #include "src/backend/machine.h"
 #include "src/base/util.h"
-#include "src/cost/cost.h"
 
 #define UNIT 4u	    /* packets begin at multiples of so many elements, 16 bytes */
 #define SECTOR 32.0 /* bytes */
@@ -129,13 +128,11 @@ int solver_lists_send(struct solver_slabs *s, struct weir_stream *stream,
 		      enum weir_cause cause)
 {
 	struct backend *b = s->base.backend;
-	const struct weir_machine_desc *desc = &b->desc;
-	const uint32_t memory = desc->device[from].memory;
 	const struct solver_pair *pair = pair_of(s, from, to);
 	uint64_t at;
 	const struct backend_packet p = packet_of(s, written, from, to, 0, &at);
 	struct backend_copy copy;
-	uint32_t link;
+	struct solver_use part;
 	int err;
 
 	if (!p.nr)
@@ -143,11 +140,16 @@ int solver_lists_send(struct solver_slabs *s, struct weir_stream *stream,
 	copy = (struct backend_copy){.dst = pair->packet[written->array][1] + at,
 				     .src = p.packet,
 				     .bytes = p.nr * sizeof(float)};
-	link = (uint32_t)cost_link_find(desc, memory, desc->device[to].memory);
-	s->stats.near[link][desc->link[link].a == memory ? WEIR_A_TO_B : WEIR_B_TO_A][cause] +=
-		copy.bytes;
+	part = (struct solver_use){
+		.array = written->array,
+		.offset = (uint64_t)p.first * sizeof(float),
+		.bytes = (p.last - p.first + UINT64_C(1)) * sizeof(float),
+	};
+	solver_slabs_begin(s, from, to, &part, copy.bytes, WEIR_SENT_PACKETS, cause);
 	err = b->ops->packet(b, stream_id(stream), &p);
-	return err ? err : b->ops->copy(b, stream_id(stream), &copy, 1);
+	err = err ? err : b->ops->copy(b, stream_id(stream), &copy, 1);
+	b->observe->message_end(b, !err);
+	return err;
 }
 
 int solver_lists_receive(struct solver_slabs *s, struct weir_stream *stream,

@@ -191,6 +191,9 @@ static void pass_run(struct solver_job *job, struct passes_result *result, uint3
 	if (job->p->kind == SOLVER_SSSP)
 		solver_sssp_fill(job);
 	wait(job);
+	/* Who records this pass begins here. */
+	if (!goes_on(job, pass))
+		return;
 	pass_clock(b, &begin);
 	for (uint32_t i = 0; i < job->p->iterations && !job->settled && goes_on(job, pass); i++)
 		iterate(job);
@@ -206,6 +209,7 @@ static void passes_run(struct solver_job *job, struct passes_result *result)
 
 	for (uint32_t pass = 0; pass < p->passes && !job->status; pass++)
 		pass_run(job, result, pass);
+	(void)goes_on(job, p->passes);
 }
 
 void solver_result_free(struct solver_result *r)

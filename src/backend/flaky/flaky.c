@@ -318,6 +318,16 @@ static void flaky_memory_holders(struct backend *b, uint32_t memory, char *text,
 	inner_of(b)->observe->memory_holders(inner_of(b), memory, text, bytes);
 }
 
+static void flaky_message_begin(struct backend *b, const struct backend_message *message)
+{
+	inner_of(b)->observe->message_begin(inner_of(b), message);
+}
+
+static void flaky_message_end(struct backend *b, bool sent)
+{
+	inner_of(b)->observe->message_end(inner_of(b), sent);
+}
+
 static uint64_t flaky_memory_used(struct backend *b, uint32_t memory)
 {
 	return inner_of(b)->ops->memory_used(inner_of(b), memory);
@@ -419,6 +429,8 @@ static const struct backend_observe_ops flaky_observe_ops = {
 	.inplace_bytes = flaky_inplace_bytes,
 	.device_text = flaky_device_text,
 	.memory_holders = flaky_memory_holders,
+	.message_begin = flaky_message_begin,
+	.message_end = flaky_message_end,
 };
 
 int flaky_create(struct backend *inner, struct backend **out)

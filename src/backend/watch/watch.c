@@ -488,6 +488,18 @@ static int op_download(struct backend *b, stream_id_t stream, void *data, const 
 	return err;
 }
 
+static void op_message_begin(struct backend *b, const struct backend_message *message)
+{
+	watch_message_begin(watch_of(b), message);
+	inner_of(b)->observe->message_begin(inner_of(b), message);
+}
+
+static void op_message_end(struct backend *b, bool sent)
+{
+	inner_of(b)->observe->message_end(inner_of(b), sent);
+	watch_message_end(watch_of(b), sent);
+}
+
 /* ------------------------------------------------------------------ order and time */
 
 static uint64_t op_now_ns(struct backend *b)
@@ -717,6 +729,8 @@ static const struct backend_observe_ops watch_observe_ops = {
 	.inplace_bytes = op_inplace_bytes,
 	.device_text = op_device_text,
 	.memory_holders = op_memory_holders,
+	.message_begin = op_message_begin,
+	.message_end = op_message_end,
 };
 
 int watch_create(struct backend *inner, struct backend **out)

@@ -8,6 +8,7 @@
  *    could start: when the work before it on its stream is done, and what the stream was made to
  *    wait for, and the call was made. That other streams' kernels keep the device busy does not
  *    show.
+ *  - messages between memories: which of that work each is, for senders who say so.
  *  - calls of the host that take time: mapping, chunks, allocations, waits. Those of less than
  *    WATCH_LEAST_NS are left out.
  *  - residency: bytes of each memory that hold something that kernels can reach (chunks that are
@@ -57,6 +58,7 @@ struct watch_event {
 	uint64_t bytes[BACKEND_DIRECTION_NR]; /* over the stream's device's link to the host; of a
 					       * launch: used in place */
 	uint32_t pieces;		      /* of a batch */
+	uint32_t message;		      /* index in the log's messages, plus 1; 0: of none */
 
 	/* Until the times are known the marks' numbers are in their place. */
 	bool pending;
@@ -69,6 +71,12 @@ struct watch_flow {
 	uint32_t event;	   /* index in the log */
 	uint16_t from, to; /* memories */
 	uint64_t bytes;
+};
+
+/* A message: the events that have its number are its work. */
+struct watch_message {
+	struct backend_message message;
+	bool sent; /* false: it failed, and counts as none */
 };
 
 /* Whether it was work on a stream; else it was a call of the host. */
@@ -97,6 +105,8 @@ struct watch_log {
 	uint32_t nr_events;
 	struct watch_flow *flow; /* in the order of their events */
 	uint32_t nr_flows;
+	struct watch_message *message; /* in the order of the calls */
+	uint32_t nr_messages;
 	struct watch_change *change; /* begins with what was resident at the start */
 	uint32_t nr_changes;
 	struct watch_stream *stream; /* all that the machine ever had */
@@ -105,15 +115,16 @@ struct watch_log {
 	uint32_t nr_names;
 	uint64_t begin_ns, end_ns;
 	uint64_t nr_launches; /* recorded or dropped */
-	uint64_t nr_dropped;  /* events, flows and changes */
+	uint64_t nr_dropped;  /* events, flows, messages and changes */
 };
 
 /* Wrap a backend that nobody has used yet; it is owned by the wrapper from then on. -ENOMEM. */
 int watch_create(struct backend *inner, struct backend **out);
 
 /*
- * Start recording up to max_events events, as many flows and twice as many changes of residency;
- * memory for them is taken now, and touched as it fills. -EBUSY: it records already; -ENOMEM.
+ * Start recording up to max_events events, as many flows, as many messages and twice as many
+ * changes of residency; memory for them is taken now, and touched as it fills. -EBUSY: it records
+ * already; -ENOMEM.
  */
 int watch_start(struct backend *watch, uint32_t max_events);
 

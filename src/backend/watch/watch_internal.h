@@ -85,6 +85,10 @@ void watch_work_end(struct watch *w, const struct watch_work *work, int err,
 void watch_work_flow(const struct watch *w, struct watch_work *work, uint32_t from, uint32_t to,
 		     uint64_t bytes);
 
+/* Work that the calling thread queues in between is the message's. */
+void watch_message_begin(struct watch *w, const struct backend_message *message);
+void watch_message_end(struct watch *w, bool sent);
+
 /* Before and after a call of the host. begin_ns: what the first returned, WATCH_NEVER while nothing
  * is recorded. */
 #define WATCH_NEVER UINT64_MAX

@@ -12,6 +12,8 @@
 #include "src/base/util.h"
 
 static _Thread_local bool migrating;
+/* The message whose work the thread queues, by its index in the log plus 1; 0: there is none. */
+static _Thread_local uint32_t sending;
 
 void watch_migrating(bool on)
 {
@@ -183,8 +185,11 @@ void watch_work_end(struct watch *w, const struct watch_work *work, int err,
 	event->end_ns = end;
 	event->least_ns += work->called_ns;
 	event->pending = true;
+	event->message = sending;
 	pthread_mutex_lock(&w->lock);
 	event->track = stream_index(w, work->stream);
+	if (w->log && event->message > w->log->nr_messages)
+		event->message = 0; /* of a record that was ended meanwhile */
 	number = event->track < w->nr_streams ? event_add(w, event) : 0;
 	if (number) {
 		flows_add(w, work, number - 1);
@@ -197,6 +202,40 @@ void watch_work_end(struct watch *w, const struct watch_work *work, int err,
 	}
 	pthread_mutex_unlock(&w->lock);
 }
+
+/* ------------------------------------------------------------------ messages */
+
+void watch_message_begin(struct watch *w, const struct backend_message *message)
+{
+	struct watch_log *log;
+
+	sending = 0;
+	if (!atomic_load(&w->recording))
+		return;
+	pthread_mutex_lock(&w->lock);
+	log = w->log;
+	if (log && log->nr_messages == w->max_events) {
+		log->nr_dropped++;
+	} else if (log) {
+		log->message[log->nr_messages++].message = *message;
+		sending = log->nr_messages;
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+void watch_message_end(struct watch *w, bool sent)
+{
+	if (!sending)
+		return;
+	pthread_mutex_lock(&w->lock);
+	/* Another thread may have ended the record, and begun one. */
+	if (w->log && sending <= w->log->nr_messages)
+		w->log->message[sending - 1].sent = sent;
+	pthread_mutex_unlock(&w->lock);
+	sending = 0;
+}
+
+/* ------------------------------------------------------------------ times */
 
 /* Ask for the times of an event. */
 static bool settle(struct watch *w, struct watch_event *event)
@@ -287,6 +326,7 @@ void watch_log_free(struct watch_log *log)
 		return;
 	free(log->event);
 	free(log->flow);
+	free(log->message);
 	free(log->change);
 	free(log->stream);
 	free(log);
@@ -316,8 +356,9 @@ int watch_start(struct backend *b, uint32_t max_events)
 		return -ENOMEM;
 	log->event = calloc(max_events ? max_events : 1, sizeof(*log->event));
 	log->flow = calloc(max_events ? max_events : 1, sizeof(*log->flow));
+	log->message = calloc(max_events ? max_events : 1, sizeof(*log->message));
 	log->change = calloc(2 * (size_t)max_events + 1, sizeof(*log->change));
-	if (!log->event || !log->flow || !log->change)
+	if (!log->event || !log->flow || !log->message || !log->change)
 		goto err_log;
 	pthread_mutex_lock(&w->lock);
 	err = w->log ? -EBUSY : 0;
