@@ -66,12 +66,14 @@ WEIR_TRACKED_FN const void *weir_tracked_at(const struct weir_tracked *tracked, 
 }
 
 #ifdef __CUDACC__
+extern "C++" { /* also where a program includes this between extern "C" braces */
 /** Element index of the array, of T. */
 template <typename T>
 __device__ static inline T weir_tracked_load(const struct weir_tracked &tracked, uint64_t index)
 {
 	static_assert(WEIR_TRACKED_LINE_BYTES % sizeof(T) == 0, "an element lies in one line");
 	return *(const T *)weir_tracked_at(&tracked, index * sizeof(T));
+}
 }
 #endif
 
