@@ -12,6 +12,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/base/mutex.h"
 #include "src/cost/cost.h"
 
 /* The backend's progress function. Whoever holds the lock makes the progress itself. */
@@ -162,7 +163,7 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 #ifdef WEIR_DEBUG_CHECKS
 	space->poison = true;
 #endif
-	if (pthread_mutex_init(&space->lock, NULL))
+	if (mutex_init_brief(&space->lock))
 		return -ENOMEM;
 	if (pthread_cond_init(&space->placed, NULL)) {
 		pthread_mutex_destroy(&space->lock);

@@ -95,7 +95,7 @@ static int record(const struct overlap *o, const struct weir_stream *stream, fen
 {
 	struct backend *b = o->slabs.base.backend;
 
-	return b->ops->fence_record(b, stream_id(stream), out);
+	return b->ops->fence_untimed(b, stream_id(stream), out);
 }
 
 static int wait_for(const struct overlap *o, const struct weir_stream *stream, fence_t fence)

@@ -43,7 +43,7 @@ static int iteration_end(struct solver_manager *m)
 
 	r->slabs.nr_written = 0;
 	for (uint32_t d = 0; d < m->nr_devices && !err; d++)
-		err = b->ops->fence_record(b, stream_id(r->slabs.stream[d]), &r->done[d]);
+		err = b->ops->fence_untimed(b, stream_id(r->slabs.stream[d]), &r->done[d]);
 	return err;
 }
 

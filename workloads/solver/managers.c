@@ -35,7 +35,7 @@ struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t
 int solver_step_done(struct backend *b, const struct weir_stream *stream,
 		     const struct solver_step *step)
 {
-	return step->done ? b->ops->fence_record(b, stream_id(stream), step->done) : 0;
+	return step->done ? b->ops->fence_untimed(b, stream_id(stream), step->done) : 0;
 }
 
 const struct solver_manager_ops *solver_manager_find(const char *name)

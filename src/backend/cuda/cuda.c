@@ -11,6 +11,7 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/mutex.h"
 #include "src/base/util.h"
 #include "src/base/variables.h"
 
@@ -227,7 +228,7 @@ static const struct backend_observe_ops cuda_observe_ops = {
 
 static int sync_init(struct cuda *cuda)
 {
-	if (pthread_mutex_init(&cuda->lock, NULL))
+	if (mutex_init_brief(&cuda->lock))
 		return -ENOMEM;
 	if (pthread_mutex_init(&cuda->starting, NULL))
 		goto err_mutex;

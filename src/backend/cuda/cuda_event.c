@@ -9,6 +9,9 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/clock.h"
 
+/* Times are counted anew after so long, since the driver gives them as float. */
+#define BASE_MAX_NS UINT64_C(2000000000)
+
 int cuda_event_get(struct cuda *cuda, uint32_t device, bool timed, struct cuda_event **out)
 {
 	const unsigned int flags = timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
@@ -24,6 +27,7 @@ int cuda_event_get(struct cuda *cuda, uint32_t device, bool timed, struct cuda_e
 	if (!event)
 		return -ENOMEM;
 	event->timed = timed;
+	event->device = device;
 	err = cuda_error(&cuda->driver, cuda->driver.event_create(&event->event, flags),
 			 "cuEventCreate");
 	if (err)
@@ -33,9 +37,9 @@ int cuda_event_get(struct cuda *cuda, uint32_t device, bool timed, struct cuda_e
 	return err;
 }
 
-void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event)
+void cuda_event_put(struct cuda *cuda, struct cuda_event *event)
 {
-	struct cuda_event **first = &cuda->device[device].free_events[event->timed];
+	struct cuda_event **first = &cuda->device[event->device].free_events[event->timed];
 
 	event->next = *first;
 	*first = event;
@@ -108,25 +112,40 @@ static void waiters_destroy(struct cuda *cuda, struct cuda_waiter *waiter)
 
 /* ------------------------------------------------------------------ times */
 
-uint64_t cuda_event_time_ns(struct cuda *cuda, uint32_t device, const struct cuda_event *event,
-			    bool *off)
+bool cuda_event_is_far(const struct cuda *cuda, const struct cuda_event *event)
 {
-	const struct cuda_device *dev = &cuda->device[device];
-	uint64_t now, ns;
-	float ms = 0;
+	return event->noticed_ns > cuda->device[event->device].base_ns + BASE_MAX_NS;
+}
 
-	*off = false;
-	if (!event->timed || !dev->base ||
-	    cuda_error(&cuda->driver,
+uint64_t cuda_event_time_ns(struct cuda *cuda, struct cuda_event *event)
+{
+	struct cuda_device *dev = &cuda->device[event->device];
+	uint64_t ns = 0;
+	bool off;
+	float ms;
+
+	if (cuda_error(&cuda->driver,
 		       cuda->driver.event_elapsed(&ms, dev->base->event, event->event),
 		       "cuEventElapsedTime"))
-		return 0;
-	now = clock_now_ns() - cuda->start_ns;
+		goto out;
 	ns = dev->base_ns + (uint64_t)(int64_t)((double)ms * 1e6); /* may be before the base */
-	*off = (int64_t)(ns - event->recorded_ns) < 0 || (int64_t)(now - ns) < 0;
-	if (!*off)
-		return ns;
-	return (int64_t)(ns - event->recorded_ns) < 0 ? event->recorded_ns : now;
+	off = true;
+	if ((int64_t)(ns - event->recorded_ns) < 0)
+		ns = event->recorded_ns;
+	else if ((int64_t)(event->noticed_ns - ns) < 0)
+		ns = event->noticed_ns;
+	else
+		off = ns > dev->base_ns + BASE_MAX_NS;
+	if (off) {
+		struct cuda_event *old = dev->base;
+
+		dev->base = event;
+		dev->base_ns = ns;
+		event = old;
+	}
+out:
+	cuda_event_put(cuda, event);
+	return ns;
 }
 
 int cuda_time_base(struct cuda *cuda, uint32_t device)
@@ -151,7 +170,7 @@ int cuda_time_base(struct cuda *cuda, uint32_t device)
 	if (stream)
 		(void)cuda_error(driver, driver->stream_destroy(stream), "cuStreamDestroy");
 	if (err) {
-		cuda_event_put(cuda, device, event);
+		cuda_event_put(cuda, event);
 		return err;
 	}
 	dev->base = event;

@@ -42,8 +42,10 @@
 #include "src/backend/access.h"
 #include "src/backend/cuda/driver.h"
 
-/* Reached fences of a stream whose times are kept. */
-#define CUDA_TIMES 8192u
+/* Reached fences of a stream whose times can be asked for. */
+#define CUDA_TIMES 1024u
+/* From one look of the migrator to the next. A look takes about 2 us, so this is 4 % of a core. */
+#define CUDA_LOOK_NS 50000u
 /* A fence has the index of its stream's slot above so many bits; a stream's id is that index, with
  * how often the slot was taken above it. */
 #define CUDA_SEQ_BITS 48
@@ -91,13 +93,21 @@ struct cuda_plain {
 	struct cuda_plain *next;
 };
 
-/* An event of a fence that is not known to be reached. */
+/* An event of a fence that is not known to be reached, or whose time nobody has asked for. */
 struct cuda_event {
 	cu_event event;
-	uint64_t recorded_ns;	 /* by the clock of now_ns(), just before it was recorded */
+	uint32_t device;
+	uint64_t recorded_ns;	 /* by the clock of now_ns(), just before it was recorded; */
+	uint64_t noticed_ns;	 /* and when it was seen to be reached */
 	bool mark;		 /* nobody is told when it is reached */
 	bool timed;		 /* the driver notes when it is reached */
 	struct cuda_event *next; /* free list */
+};
+
+/* When a fence was reached. To ask the driver takes 3 us, so that only who wants to know does. */
+struct cuda_time {
+	uint64_t ns;		  /* 0: not known */
+	struct cuda_event *event; /* NULL: ns is what there is */
 };
 
 /* What one thread waits with: an event that it sleeps on, on a stream that waits for a fence's. */
@@ -123,7 +133,8 @@ struct cuda_stream {
 	uint64_t last, done;
 	struct cuda_event **event; /* [seq % max_events], done < seq <= last */
 	uint64_t max_events;	   /* a power of two */
-	uint64_t *time_ns;	   /* [seq % CUDA_TIMES], of the newest reached */
+	struct cuda_time *time;	   /* [seq % CUDA_TIMES], of the newest reached */
+	uint64_t asked_ns;	   /* when fence done + 1 was last seen not to be reached */
 	int error;		   /* of work before the last reached fence, not reported yet */
 	bool refused;		   /* the driver gave no answer, which the log has */
 
@@ -209,8 +220,9 @@ struct cuda {
 	uint32_t next_progress; /* to be called in this round */
 	void *called;		/* whose function is being called, if calling */
 	bool running, calling;
-	bool stop;    /* both threads */
-	bool noticed; /* fences were found reached, and the migrator does not know yet */
+	bool stop;	    /* both threads */
+	bool noticed;	    /* fences were found reached, and the migrator does not know yet */
+	uint64_t waited_ns; /* when somebody last had waited for a fence */
 };
 
 static inline struct cuda *cuda_of(struct backend *b)
@@ -271,7 +283,7 @@ int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct
  * Lock held, the device's context current. @return 0, -ENOMEM, or the driver's error.
  */
 int cuda_event_get(struct cuda *cuda, uint32_t device, bool timed, struct cuda_event **out);
-void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event);
+void cuda_event_put(struct cuda *cuda, struct cuda_event *event);
 
 /* What to wait with. Lock held, the device's context current. @return as above. */
 int cuda_waiter_get(struct cuda *cuda, uint32_t device, struct cuda_waiter **out);
@@ -282,11 +294,14 @@ int cuda_waiter_aim(struct cuda *cuda, struct cuda_waiter *waiter, const struct 
 
 /*
  * When a reached event was, by the clock of now_ns(); 0: the driver does not say. The device's
- * clock does not run as the host's does, but the event lies between its record and now: that keeps
- * the two together for as long as the machine is open. *off: it did not.
+ * clock does not run as the host's does, but the event lies between its record and when it was
+ * seen to be reached: that keeps the two together for as long as the machine is open. The event
+ * goes to the free ones, or becomes the base of later times. Lock held, the context current.
  */
-uint64_t cuda_event_time_ns(struct cuda *cuda, uint32_t device, const struct cuda_event *event,
-			    bool *off);
+uint64_t cuda_event_time_ns(struct cuda *cuda, struct cuda_event *event);
+
+/* Whether the device's base is too old to count a reached event's time from it later on. */
+bool cuda_event_is_far(const struct cuda *cuda, const struct cuda_event *event);
 
 /* Begin to count a device's times. Its context is current, and nobody else uses it yet. */
 int cuda_time_base(struct cuda *cuda, uint32_t device);
@@ -462,7 +477,7 @@ int cuda_refusal(int err);
 int cuda_stream_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t known, bool *any);
 
 /* Notice what is reached on all streams. any: whether anything but marks was; waits: whether fences
- * are left. Lock held. */
+ * are left. Lock held on entry and exit, not while the driver is asked. For the migrator. */
 void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits);
 
 /* Give back all streams; their events become free. Nobody uses them any more. */

@@ -14,12 +14,9 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/log.h"
 
-/* From one look to the next. A look takes about 2 us, so this is 4 % of one core. */
-#define LOOK_NS 50000
-
 static void nap(void)
 {
-	struct timespec t = {.tv_nsec = LOOK_NS};
+	struct timespec t = {.tv_nsec = CUDA_LOOK_NS};
 
 	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }

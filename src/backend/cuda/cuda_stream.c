@@ -9,12 +9,11 @@
 #include <stdlib.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/util.h"
 
 #define FIRST_EVENTS 64u
-/* Times are counted anew after so long, since the driver gives them as float. */
-#define BASE_MAX_NS UINT64_C(2000000000)
 
 struct cuda_stream *cuda_stream_find(const struct cuda *cuda, stream_id_t id)
 {
@@ -97,7 +96,7 @@ static void slot_free(struct cuda_stream *slot)
 {
 	brackets_free(slot);
 	free(slot->event);
-	free(slot->time_ns);
+	free(slot->time);
 	free(slot);
 }
 
@@ -121,8 +120,8 @@ static struct cuda_stream *slot_add(struct cuda *cuda)
 		return NULL;
 	slot->max_events = FIRST_EVENTS;
 	slot->event = calloc(FIRST_EVENTS, sizeof(struct cuda_event *));
-	slot->time_ns = calloc(CUDA_TIMES, sizeof(*slot->time_ns));
-	if (!slot->event || !slot->time_ns) {
+	slot->time = calloc(CUDA_TIMES, sizeof(*slot->time));
+	if (!slot->event || !slot->time) {
 		slot_free(slot);
 		return NULL;
 	}
@@ -238,25 +237,28 @@ int cuda_stream_adopt(struct backend *b, uint32_t device, void *native, stream_i
 }
 
 /*
- * A fence is reached: keep its time, 0 if that is not known. The event becomes the base of later
- * times when the present base is old or led to a wrong time, else it is used again.
+ * A fence is reached: what is known of its time is kept, in place of an older one's. lost: the
+ * driver says nothing of it any more. The context is current unless it is lost.
  */
-static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t seq, uint64_t ns,
-			 bool rebase)
+static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t seq, bool lost)
 {
-	struct cuda_device *dev = &cuda->device[stream->device];
 	struct cuda_event *event = stream->event[seq % stream->max_events];
+	struct cuda_time *time = &stream->time[seq % CUDA_TIMES];
 
-	stream->time_ns[seq % CUDA_TIMES] = ns;
+	if (time->event)
+		cuda_event_put(cuda, time->event);
+	*time = (struct cuda_time){0};
 	stream->event[seq % stream->max_events] = NULL;
 	stream->done = seq;
-	if (ns && (rebase || ns > dev->base_ns + BASE_MAX_NS)) {
-		cuda_event_put(cuda, stream->device, dev->base);
-		dev->base = event;
-		dev->base_ns = ns;
-	} else {
-		cuda_event_put(cuda, stream->device, event);
+	if (lost || !event->timed) {
+		cuda_event_put(cuda, event);
+		return;
 	}
+	event->noticed_ns = clock_now_ns() - cuda->start_ns;
+	if (cuda_event_is_far(cuda, event))
+		time->ns = cuda_event_time_ns(cuda, event);
+	else
+		time->event = event;
 }
 
 int cuda_refusal(int err)
@@ -326,34 +328,61 @@ int cuda_stream_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t k
 		known = find_reached(cuda, stream, known, &result);
 	}
 	while (stream->done < stream->last) {
-		uint64_t seq = stream->done + 1, ns = 0;
-		struct cuda_event *event = stream->event[seq % stream->max_events];
-		bool off = false;
+		uint64_t seq = stream->done + 1;
 
-		if (seq <= known)
-			ns = cuda_event_time_ns(cuda, stream->device, event, &off);
-		else if (cuda_is_loss(result))
-			stream->error = cuda_error(&cuda->driver, result, call);
-		else
+		if (seq > known && !cuda_is_loss(result))
 			break;
-		*any |= !event->mark;
-		event_retire(cuda, stream, seq, ns, off);
+		if (seq > known)
+			stream->error = cuda_error(&cuda->driver, result, call);
+		*any |= !stream->event[seq % stream->max_events]->mark;
+		event_retire(cuda, stream, seq, seq > known);
 	}
+	stream->asked_ns = clock_now_ns();
 	if (!entered)
 		cuda_leave(cuda);
 	return answer_note(cuda, stream, result, call);
 }
 
+/*
+ * Ask for a stream's oldest fence without the lock, which the program's threads want meanwhile: an
+ * event is used again only once its fence is retired, and destroyed with the machine. Lock held on
+ * entry and exit.
+ */
+static void stream_look(struct cuda *cuda, struct cuda_stream *stream, bool *any)
+{
+	const uint64_t seq = stream->done + 1;
+	const uint32_t device = stream->device;
+	cu_event event;
+	cu_result said;
+
+	if (stream->done == stream->last)
+		return;
+	event = stream->event[seq % stream->max_events]->event;
+	pthread_mutex_unlock(&cuda->lock);
+	said = cuda_push(cuda, device);
+	if (!said) {
+		said = cuda->driver.event_query(event);
+		cuda_leave(cuda);
+	}
+	pthread_mutex_lock(&cuda->lock);
+	if (stream->done >= seq)
+		return;
+	if (said == CU_NOT_READY)
+		stream->asked_ns = clock_now_ns();
+	else
+		(void)cuda_stream_retire(cuda, stream, said ? 0 : seq, any);
+}
+
 void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits)
 {
-	*any = cuda->noticed;
-	*waits = cuda->noticed = false;
-	for (uint32_t i = 0; i < cuda->nr_streams; i++) {
-		struct cuda_stream *stream = cuda->stream[i];
-
-		(void)cuda_stream_retire(cuda, stream, 0, any);
-		*waits |= stream->done != stream->last;
-	}
+	*any = *waits = false;
+	for (uint32_t i = 0; i < cuda->nr_streams; i++)
+		stream_look(cuda, cuda->stream[i], any);
+	/* Only now: others had the lock. */
+	for (uint32_t i = 0; i < cuda->nr_streams; i++)
+		*waits |= cuda->stream[i]->done != cuda->stream[i]->last;
+	*any |= cuda->noticed;
+	cuda->noticed = false;
 }
 
 void cuda_stream_destroy(struct backend *b, stream_id_t id)
@@ -374,6 +403,7 @@ void cuda_stream_destroy(struct backend *b, stream_id_t id)
 	pthread_mutex_lock(&cuda->lock);
 	stream = cuda_stream_find(cuda, id);
 	(void)cuda_stream_retire(cuda, stream, synced ? stream->last : 0, &cuda->noticed);
+	cuda->waited_ns = synced ? clock_now_ns() : cuda->waited_ns;
 	adopted = stream->adopted;
 	stream->stream = NULL;
 	brackets_free(stream);
@@ -440,8 +470,10 @@ void cuda_streams_fini(struct cuda *cuda)
 		struct cuda_stream *stream = cuda->stream[i];
 
 		for (uint64_t seq = stream->done + 1; seq <= stream->last; seq++)
-			cuda_event_put(cuda, stream->device,
-				       stream->event[seq % stream->max_events]);
+			cuda_event_put(cuda, stream->event[seq % stream->max_events]);
+		for (uint32_t t = 0; t < CUDA_TIMES; t++)
+			if (stream->time[t].event)
+				cuda_event_put(cuda, stream->time[t].event);
 		slot_free(stream);
 	}
 	free(cuda->stream);
