@@ -585,6 +585,8 @@ void migrate_retire(struct weir_space *space)
 		struct move_queue *queue = &path->moving;
 		uint32_t nr = queue->nr;
 
+		if (!nr)
+			continue;
 		/* What was queued without a fence holds up all: it is tried again at every call. */
 		if (path->unfenced && migrate_fence(space, path))
 			continue;

@@ -297,6 +297,8 @@ struct shared_ops {
 	int (*open)(struct weir_space *space, struct stream_slot *slot);
 	/* weir_begin() failed behind that. */
 	void (*cancel)(struct weir_space *space, struct stream_slot *slot);
+	/* Whether they are going to ask when brackets ended. */
+	bool (*wants_times)(const struct weir_space *space);
 	/* The bracket has ended, and has its fence. */
 	void (*ended)(struct weir_space *space, const struct ended_bracket *bracket);
 	/* Whether the uses of two brackets must not be open together. */

@@ -419,6 +419,12 @@ static bool is_idle(const struct weir_space *space, const struct replica *r)
 	return !message_uses(r, COPY_NONE, 0, r->bytes);
 }
 
+/* How long readers of elements have time for says when they are best sent. */
+static bool wants_times(const struct weir_space *space)
+{
+	return replicas_of(space)->lists;
+}
+
 static void progress(struct weir_space *space)
 {
 	struct replicas *rs = replicas_of(space);
@@ -494,6 +500,7 @@ static const struct shared_ops shared_ops = {
 	.filled = one_filled,
 	.settle = messages_settle,
 	.progress = progress,
+	.wants_times = wants_times,
 	.give = copies_give,
 	.spill = copies_spill,
 	.resolve = replica_resolve,

@@ -853,8 +853,9 @@ static int end_fence(struct weir_space *space, const struct stream_slot *slot, f
 {
 	const stream_id_t stream = stream_id(slot->stream);
 
-	return slot->begin || space->shared ? space_fence_record(space, stream, end)
-					    : space_fence_untimed(space, stream, end);
+	if (slot->begin || (space->shared && space->shared_ops->wants_times(space)))
+		return space_fence_record(space, stream, end);
+	return space_fence_untimed(space, stream, end);
 }
 
 int weir_end(struct weir_space *space, struct weir_stream *stream)

@@ -43,9 +43,9 @@
 #include "src/backend/cuda/driver.h"
 
 /* Reached fences of a stream whose times can be asked for. */
-#define CUDA_TIMES 1024u
+#define CUDA_TIMES 512u
 /* From one look of the migrator to the next. A look takes about 2 us, so this is 4 % of a core. */
-#define CUDA_LOOK_NS 50000u
+#define CUDA_LOOK_NS UINT64_C(50000)
 /* A fence has the index of its stream's slot above so many bits; a stream's id is that index, with
  * how often the slot was taken above it. */
 #define CUDA_SEQ_BITS 48
@@ -134,7 +134,6 @@ struct cuda_stream {
 	struct cuda_event **event; /* [seq % max_events], done < seq <= last */
 	uint64_t max_events;	   /* a power of two */
 	struct cuda_time *time;	   /* [seq % CUDA_TIMES], of the newest reached */
-	uint64_t asked_ns;	   /* when fence done + 1 was last seen not to be reached */
 	int error;		   /* of work before the last reached fence, not reported yet */
 	bool refused;		   /* the driver gave no answer, which the log has */
 
@@ -222,6 +221,7 @@ struct cuda {
 	bool running, calling;
 	bool stop;	    /* both threads */
 	bool noticed;	    /* fences were found reached, and the migrator does not know yet */
+	uint64_t looked_ns; /* when the migrator last began to look; 0: never */
 	uint64_t waited_ns; /* when somebody last had waited for a fence */
 };
 

@@ -16,7 +16,7 @@
 
 static void nap(void)
 {
-	struct timespec t = {.tv_nsec = CUDA_LOOK_NS};
+	struct timespec t = {.tv_nsec = (long)CUDA_LOOK_NS};
 
 	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }

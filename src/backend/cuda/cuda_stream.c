@@ -337,7 +337,6 @@ int cuda_stream_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t k
 		*any |= !stream->event[seq % stream->max_events]->mark;
 		event_retire(cuda, stream, seq, seq > known);
 	}
-	stream->asked_ns = clock_now_ns();
 	if (!entered)
 		cuda_leave(cuda);
 	return answer_note(cuda, stream, result, call);
@@ -365,19 +364,18 @@ static void stream_look(struct cuda *cuda, struct cuda_stream *stream, bool *any
 		cuda_leave(cuda);
 	}
 	pthread_mutex_lock(&cuda->lock);
-	if (stream->done >= seq)
-		return;
-	if (said == CU_NOT_READY)
-		stream->asked_ns = clock_now_ns();
-	else
+	if (stream->done < seq && said != CU_NOT_READY)
 		(void)cuda_stream_retire(cuda, stream, said ? 0 : seq, any);
 }
 
 void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits)
 {
+	const uint64_t begin = clock_now_ns();
+
 	*any = *waits = false;
 	for (uint32_t i = 0; i < cuda->nr_streams; i++)
 		stream_look(cuda, cuda->stream[i], any);
+	cuda->looked_ns = begin;
 	/* Only now: others had the lock. */
 	for (uint32_t i = 0; i < cuda->nr_streams; i++)
 		*waits |= cuda->stream[i]->done != cuda->stream[i]->last;

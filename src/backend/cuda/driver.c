@@ -188,12 +188,12 @@ static const char *remedy_of(cu_result result)
 	return NULL;
 }
 
-int cuda_error(const struct cuda_driver *driver, cu_result result, const char *call)
+int cuda_failure(const struct cuda_driver *driver, cu_result result, const char *call)
 {
 	const char *name = NULL, *text = NULL, *remedy;
 	int err = cuda_errno(result);
 
-	if (!err || err == -EAGAIN || err == -ENOMEM || result == CU_DEINITIALIZED)
+	if (err == -EAGAIN || err == -ENOMEM || result == CU_DEINITIALIZED)
 		return err;
 	if (cuda_is_loss(result) && atomic_exchange(&loss_is_logged, true))
 		return err;

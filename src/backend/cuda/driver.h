@@ -232,7 +232,12 @@ void cuda_driver_close(struct cuda_driver *driver);
  * A result that says that the context is lost is logged once for all machines that are open, since
  * every call has it from then on.
  */
-int cuda_error(const struct cuda_driver *driver, cu_result result, const char *call);
+int cuda_failure(const struct cuda_driver *driver, cu_result result, const char *call);
+
+static inline int cuda_error(const struct cuda_driver *driver, cu_result result, const char *call)
+{
+	return result == CU_SUCCESS ? 0 : cuda_failure(driver, result, call);
+}
 
 /* The same without a message. */
 int cuda_errno(cu_result result);
