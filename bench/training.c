@@ -24,6 +24,7 @@
 #include "bench/training/busy.h"
 #include "bench/training/options.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/result.h"
 #include "src/base/util.h"
 #include "workloads/gcn/gcn.h"
@@ -32,6 +33,7 @@
 
 static struct training_options asked;
 static char why[WHY_BYTES]; /* what is wrong, in one line */
+static struct progress bar;
 
 /* All of them once, before anything that takes long. */
 static int priorities_try(void)
@@ -116,6 +118,17 @@ static int switch_to(struct state due)
 	return err;
 }
 
+static void show_progress(uint32_t done, uint32_t total)
+{
+	char label[PROGRESS_LABEL_BYTES];
+	int at = snprintf(label, sizeof(label), "epoch %" PRIu32 " of %" PRIu32, done + 1, total);
+
+	if (asked.memory_name)
+		(void)snprintf(label + at, sizeof(label) - (size_t)at,
+			       ", %" PRIu32 " samples taken", budget_samples()->nr);
+	progress_set(&bar, (double)done / total, label);
+}
+
 /* gcn_run() calls it between two epochs, and within them: the first call counts that says that so
  * many are done. */
 static int listen(void *arg, uint32_t done, uint32_t total)
@@ -128,6 +141,7 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 			training.err = budget_point(why, sizeof(why));
 		return training.err;
 	}
+	show_progress(done, total);
 	training.next_epoch = done + 1;
 	training.err = switch_to(state_due(done));
 	if (!training.err && asked.memory_name)
@@ -341,8 +355,10 @@ static int print_all(const struct workload_result *r)
 static void complain(void *arg, enum weir_log_level level, const char *message)
 {
 	(void)arg;
-	if (level <= WEIR_LOG_WARNING)
-		fprintf(stderr, "bench_training: weir: %s\n", message);
+	if (level > WEIR_LOG_WARNING)
+		return;
+	progress_clear(&bar);
+	fprintf(stderr, "bench_training: weir: %s\n", message);
 }
 
 static int fail(int status)
@@ -375,8 +391,10 @@ int main(int argc, char **argv)
 	err = asked.busy ? busy_start(asked.busy * priority_processors(), why, sizeof(why)) : 0;
 	if (!err)
 		err = priorities_try();
+	progress_start(&bar, stderr);
 	if (!err)
 		err = train(&result);
+	progress_end(&bar);
 	busy_stop();
 	weir_log_set(NULL, NULL);
 	if (!err)
