@@ -35,6 +35,12 @@ static const double none[PLAN_BELOW_MAX];
 /* Blocks; less is nothing. */
 #define TINY 1e-6
 
+/* What copies add to the time, so that of plans that take equally long the one that copies less is
+ * the better one. */
+#define COPIED_SHARE 1e-4
+/* Sums of the same times in another order differ by less. */
+#define ROUNDING 1e-9
+
 #define NO_ACTION UINT32_MAX
 #define NO_LIFE UINT32_MAX
 
@@ -78,6 +84,8 @@ struct plan_model {
 	uint32_t *kept, nr_kept; /* lives that can be lifted */
 	bool lifts;		 /* something of them is far in this run */
 	double time_ns, copied_ns;
+	double *rest_ns; /* by stage: the computation of those after it */
+	double limit_ns; /* a run that takes longer may end early */
 	/* What is left of the links during the stage, in blocks. */
 	double slack_in[PLAN_BELOW_MAX], slack_out[PLAN_BELOW_MAX];
 	struct calls calls; /* of mapping, since they were last set */
@@ -108,6 +116,20 @@ static int find_kept(struct plan_model *m)
 	return 0;
 }
 
+/* What a stage computes it takes at least. */
+static void find_rest(struct plan_model *m)
+{
+	const struct stages *s = m->stages;
+
+	for (uint32_t g = s->nr_stages; g-- > 1;) {
+		const struct stage *stage = &s->stage[g];
+
+		m->rest_ns[g - 1] = m->rest_ns[g];
+		for (uint32_t body = 0; body < stage->nr_body; body++)
+			m->rest_ns[g - 1] += s->compute_ns[stage->first_compute + body];
+	}
+}
+
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out)
 {
@@ -122,8 +144,12 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->far = calloc(stages->nr_tracked + 1u, sizeof(*m->far));
 	m->away = calloc(stages->nr_tracked + 1u, sizeof(*m->away));
 	m->streams = calloc(stages->nr_lives + 1u, sizeof(*m->streams));
-	err = m->life && m->far && m->away && m->streams ? victims_create(stages, &m->victims)
-							 : -ENOMEM;
+	m->rest_ns = calloc(stages->nr_stages + 1u, sizeof(*m->rest_ns));
+	err = m->life && m->far && m->away && m->streams && m->rest_ns
+		      ? victims_create(stages, &m->victims)
+		      : -ENOMEM;
+	if (!err)
+		find_rest(m);
 	if (!err && input->nr_below > 1)
 		err = far_choose(input, stages, m->far);
 	if (!err && input->nr_below > 1)
@@ -144,6 +170,7 @@ void model_destroy(struct plan_model *m)
 	free(m->far);
 	free(m->away);
 	free(m->streams);
+	free(m->rest_ns);
 	free(m->kept);
 	victims_destroy(m->victims);
 	free(m->action);
@@ -248,10 +275,11 @@ static double copies_ns(struct plan_model *m, const double in[], const double ou
 static void note_copies(struct plan_model *m, const double in[], const double out[])
 {
 	const struct plan_input *input = m->input;
+	const uint32_t last = input->nr_below > 1;
 
-	if (input->nr_below > 1)
+	if (last)
 		m->calls.near_ns += copy_ns(&input->below[0], in[0], out[0]);
-	m->calls.in_ns += in[input->nr_below - 1] * input->below[input->nr_below - 1].in_ns;
+	m->calls.in_ns += in[last] * input->below[last].in_ns;
 }
 
 /* Of the blocks of a life from one on, in its order, how many belong to each place below. */
@@ -866,7 +894,13 @@ static double overflow_ns(struct plan_model *m)
 	return (m->near_taken - m->input->near_blocks) * (far->in_ns + far->out_ns);
 }
 
-static void run_period(struct plan_model *m)
+static double weighed_ns(const struct plan_model *m)
+{
+	return m->time_ns + COPIED_SHARE * m->copied_ns;
+}
+
+/* One period, or as much of it as shows that it takes longer than the limit. @return all of it */
+static bool run_period(struct plan_model *m)
 {
 	m->time_ns = m->copied_ns = m->taken = m->near_taken = m->near_most = 0;
 	/* Anew each time, or rounding would add up. */
@@ -891,7 +925,12 @@ static void run_period(struct plan_model *m)
 		look_ahead(m, g);
 		drop_lifted(m);
 		m->time_ns += MAX(run_ns, calls_beside_ns(m->input, &m->calls, run_ns));
+		if (weighed_ns(m) + m->rest_ns[g] > m->limit_ns) {
+			m->time_ns += m->rest_ns[g];
+			return false;
+		}
 	}
+	return true;
 }
 
 static void start(struct plan_model *m, const double *level)
@@ -907,15 +946,23 @@ static void start(struct plan_model *m, const double *level)
 		m->life[m->kept[n]].kept = true;
 		m->lifts |= m->far[m->kept[n]] >= TINY;
 	}
+	m->limit_ns = INFINITY;
 	run_period(m); /* into the steady state */
 }
 
-double model_run(struct plan_model *m, const double *level)
+double model_run(struct plan_model *m, const double *level, double limit_ns)
 {
+	const uint64_t begin = m->work;
+	uint64_t second;
+
 	start(m, level);
-	run_period(m);
-	/* Between plans that take equally long, the one that copies less. */
-	return m->time_ns + 1e-4 * m->copied_ns;
+	second = m->work;
+	m->limit_ns = limit_ns * (1 + ROUNDING);
+	/* One that ends early counts like the first period: the limit of work is for plans as if
+	 * all runs were whole. */
+	if (!run_period(m))
+		m->work = second + (second - begin);
+	return weighed_ns(m);
 }
 
 int model_actions(struct plan_model *m, const double *level, double *reached,
