@@ -41,8 +41,8 @@ if(WEIR_DEBUG_CHECKS)
 	target_compile_definitions(weir_flags INTERFACE WEIR_DEBUG_CHECKS=1)
 endif()
 
-# Links 200 programs in a third of the time, where it is; of which one at a time is done with less of the
-# processor by one thread.
+# Links 200 programs in a third of the time, where it is. One thread takes less of the processor for a
+# program than several.
 find_program(WEIR_LLD ld.lld)
 set(weir_fast_link -fuse-ld=lld -Wl,--threads=1)
 
@@ -55,8 +55,8 @@ if(WEIR_SANITIZE)
 	endif()
 endif()
 
-# Of what is sanitized, these sources are not optimised: what they do takes less time than optimising
-# it, a fourth of it. That leaves out those that fuzzers run again and again.
+# Of what is sanitized, these sources are not optimised: what they do takes less time than that
+# would. Those that fuzzers run again and again are.
 function(weir_unoptimised)
 	set(sources ${ARGN})
 	list(FILTER sources INCLUDE REGEX "/(cli|managers)/")

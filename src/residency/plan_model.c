@@ -49,7 +49,6 @@ struct model_life {
 	double resident, dirty;		 /* blocks */
 	double in_place[PLAN_BELOW_MAX]; /* blocks there that are mapped */
 	double ahead;			 /* blocks resident by the stage looked at */
-	double wanted;			 /* level in the stage looked at */
 	uint64_t looked;      /* the turn in which `ahead` is valid; in others it is `resident` */
 	uint64_t used;	      /* the last turn whose stage, or one looked at in it, uses the life */
 	uint32_t last_action; /* recorded for it */
@@ -774,38 +773,32 @@ static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double m
 	return MAX(0, missing);
 }
 
-/* Fetch for stage j what there is room for from now on. @return the room left. */
-static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double room)
+/* Fetch for stage j what there is room for from now on, of the life that it uses as stage_life i.
+ * @return the room left. */
+static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, uint32_t i, double room)
 {
-	const struct stages *s = m->stages;
-	const struct stage *stage = &s->stage[j];
+	const struct stage_life *life = &m->stages->life[i];
+	uint32_t l = life->life;
+	double blocks = MIN(m->level[i] - m->life[l].resident, room);
+	double part[PLAN_BELOW_MAX] = {0};
 
-	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
-		const struct stage_life *life = &s->life[i];
-		uint32_t l = life->life;
-		double blocks = MIN(m->level[i] - m->life[l].resident, room);
-		double part[PLAN_BELOW_MAX];
-
-		if (blocks < TINY || m->life[l].used == m->turn || life->overwritten ||
-		    !span_has(&s->alive[l], s->nr_stages, g))
-			continue;
-		blocks = slack_in(m, l, blocks);
-		if (blocks < TINY)
-			continue;
-		split_coming(m, l, blocks, part);
-		ahead_set(m, l, ahead_blocks(m, l) + blocks);
-		take_in(m, l, blocks, false);
-		victims_put(m->victims, l, g, i);
-		for (uint32_t k = 0; k < m->input->nr_below; k++) {
-			m->slack_in[k] -= part[k];
-			m->copied_ns += part[k] * m->input->below[k].in_ns;
-		}
-		note_copies(m, part, none);
-		room -= blocks;
-		if (!m->streams[i])
-			record_action(m, PLAN_FETCH, l, blocks, g, j);
+	if (blocks < TINY || m->life[l].used == m->turn || life->overwritten ||
+	    !span_has(&m->stages->alive[l], m->stages->nr_stages, g))
+		return room;
+	blocks = slack_in(m, l, blocks);
+	if (blocks < TINY)
+		return room;
+	split_coming(m, l, blocks, part);
+	take_in(m, l, blocks, false);
+	victims_put(m->victims, l, g, i);
+	for (uint32_t k = 0; k < m->input->nr_below; k++) {
+		m->slack_in[k] -= part[k];
+		m->copied_ns += part[k] * m->input->below[k].in_ns;
 	}
-	return room;
+	note_copies(m, part, none);
+	if (!m->streams[i])
+		record_action(m, PLAN_FETCH, l, blocks, g, j);
+	return room - blocks;
 }
 
 static bool has_slack(const struct plan_model *m, const double slack[])
@@ -819,16 +812,18 @@ static bool can_fetch(const struct plan_model *m, double room)
 }
 
 /*
- * Look at stage j: what dies before it, what it wants, and what of that can come now. What it uses
- * is from then on no longer one that can go now. taken: blocks resident by then. @return the room
- * left. Most of a plan's time goes by here, so what does not change is kept in variables.
+ * Look at stage j: what dies before it, what it wants, and, if fetch, what of that can come now.
+ * What it uses is from then on no longer one that can go now. taken: blocks resident by then.
+ * @return the room left. Most of a plan's time goes by here, so what does not change is kept in
+ * variables, and each life is looked at once.
  */
-static double look_at(struct plan_model *m, uint32_t g, uint32_t j, double room, double *taken)
+static double look_at(struct plan_model *m, uint32_t g, uint32_t j, bool fetch, double room,
+		      double *taken)
 {
 	const struct stage *stage = &m->stages->stage[j];
-	const struct stage_life *use = &m->stages->life[stage->first_life];
-	const double *level = &m->level[stage->first_life];
-	struct model_life *life = m->life;
+	const uint32_t first = stage->first_life, end = first + stage->nr_lives;
+	const struct stage_life *use = m->stages->life;
+	const double *level = m->level;
 	const uint64_t turn = m->turn;
 	double sum = *taken;
 
@@ -839,44 +834,40 @@ static double look_at(struct plan_model *m, uint32_t g, uint32_t j, double room,
 		sum -= ahead_blocks(m, l);
 		ahead_set(m, l, 0);
 	}
-	for (uint32_t i = 0; i < stage->nr_lives; i++) {
-		struct model_life *l = &life[use[i].life];
+	for (uint32_t i = first; i < end; i++) {
+		struct model_life *l = &m->life[use[i].life];
 		double ahead = l->looked == turn ? l->ahead : l->resident;
+		double wanted = MAX(ahead, level[i]);
 
-		l->wanted = MAX(ahead, level[i]);
-		sum += l->wanted - ahead;
+		sum += wanted - ahead;
+		if (fetch && level[i] > l->resident)
+			room = fetch_ahead(m, g, j, i, room);
+		l->used = l->looked = turn;
+		l->ahead = wanted;
 	}
 	*taken = sum;
-	if (can_fetch(m, room))
-		room = fetch_ahead(m, g, j, room);
-	for (uint32_t i = 0; i < stage->nr_lives; i++) {
-		struct model_life *l = &life[use[i].life];
-
-		l->used = l->looked = turn;
-		l->ahead = l->wanted;
-	}
 	return room;
 }
 
 /* Use what the links have left during stage g for the stages after it. */
 static void look_ahead(struct plan_model *m, uint32_t g)
 {
-	const struct plan_input *input = m->input;
+	const double budget = m->input->budget_blocks;
 	const uint32_t nr_stages = m->stages->nr_stages;
 	struct candidates candidates;
-	double taken = m->taken, room = input->budget_blocks - taken;
+	double taken = m->taken, room = MAX(0, budget - taken), over;
+	bool fetch = can_fetch(m, room);
 
 	candidates_start(m, g, &candidates);
 	for (uint32_t n = 1, j = g; n < nr_stages && n <= AHEAD_MAX; n++) {
-		double evicted;
-
 		j = j + 1 < nr_stages ? j + 1 : 0;
-		room = look_at(m, g, j, MAX(0, room), &taken);
-		evicted = MAX(0, taken - input->budget_blocks);
-		if (evicted > TINY)
-			taken -= evicted - evict_ahead(m, g, j, evicted, &candidates);
-		room = MIN(room, MAX(0, input->budget_blocks - taken));
-		if (!can_fetch(m, room) &&
+		room = look_at(m, g, j, fetch, room, &taken);
+		over = taken - budget;
+		if (over > TINY)
+			taken -= over - evict_ahead(m, g, j, over, &candidates);
+		room = MIN(room, MAX(0, budget - taken));
+		fetch = can_fetch(m, room);
+		if (!fetch &&
 		    (!candidates.any || !(has_slack(m, m->slack_in) || has_slack(m, m->slack_out))))
 			break;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a search for levels has tried in vain. A third to a half of its trials repeat an earlier one:
- * where a step is cut off at nothing or at all of a life, a smaller step leads to the same levels, and
- * a pass that found nothing better is followed by another one with some of the same trials.
+ * What a search for levels has tried in vain. A third to a half of its trials repeat an earlier
+ * one: where a step is cut off at nothing or at all of a life, a smaller step leads to the same
+ * levels, and a pass that found nothing better is followed by one with some of the same trials.
  *
  * A table of fixed size, in which a trial takes the place of another one with the same place: what
- * is forgotten is run again. It knows hashes alone. Two trials with the same one, which is not to be
- * expected in a search, would cost it one of them.
+ * is forgotten is run again. It knows hashes alone. Two trials with the same one, which is not to
+ * be expected in a search, would cost it one of them.
  */
 #include <stdlib.h>
 

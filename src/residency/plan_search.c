@@ -98,7 +98,8 @@ static bool accept(struct search *s)
 		return false;
 	}
 	work = model_work(s->model);
-	/* With two places below the search ends at its limit of work, which is exact for whole runs. */
+	/* With two places below the search ends at its limit of work, which is exact for whole
+	 * runs. */
 	ns = model_run(s->model, s->level, s->input->nr_below > 1 ? INFINITY : limit_ns);
 	if (ns >= limit_ns) {
 		rejected_add(s->rejected, hash, ns, model_work(s->model) - work);
