@@ -135,7 +135,7 @@ static void write_mechanisms(FILE *out, const struct manager_stats *stats)
 
 	count_moved(stats, moved);
 	fputs(",\"mechanisms\":{", out);
-	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
+	for (enum weir_replica_mechanism how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
 		fprintf(out, "\"%s\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64 "},",
 			replica_mechanism_name((enum weir_replica_mechanism)how),
 			stats->nr_sent[how], stats->sent_bytes[how]);

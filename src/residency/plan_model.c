@@ -35,6 +35,12 @@ static const double none[PLAN_BELOW_MAX];
 /* Blocks; less is nothing. */
 #define TINY 1e-6
 
+/* What copies add to the time, so that of plans that take equally long the one that copies less is
+ * the better one. */
+#define COPIED_SHARE 1e-4
+/* Sums of the same times in another order differ by less. */
+#define ROUNDING 1e-9
+
 #define NO_ACTION UINT32_MAX
 #define NO_LIFE UINT32_MAX
 
@@ -43,7 +49,6 @@ struct model_life {
 	double resident, dirty;		 /* blocks */
 	double in_place[PLAN_BELOW_MAX]; /* blocks there that are mapped */
 	double ahead;			 /* blocks resident by the stage looked at */
-	double wanted;			 /* level in the stage looked at */
 	uint64_t looked;      /* the turn in which `ahead` is valid; in others it is `resident` */
 	uint64_t used;	      /* the last turn whose stage, or one looked at in it, uses the life */
 	uint32_t last_action; /* recorded for it */
@@ -78,6 +83,8 @@ struct plan_model {
 	uint32_t *kept, nr_kept; /* lives that can be lifted */
 	bool lifts;		 /* something of them is far in this run */
 	double time_ns, copied_ns;
+	double *rest_ns; /* by stage: the computation of those after it */
+	double limit_ns; /* a run that takes longer may end early */
 	/* What is left of the links during the stage, in blocks. */
 	double slack_in[PLAN_BELOW_MAX], slack_out[PLAN_BELOW_MAX];
 	struct calls calls; /* of mapping, since they were last set */
@@ -108,6 +115,20 @@ static int find_kept(struct plan_model *m)
 	return 0;
 }
 
+/* What a stage computes it takes at least. */
+static void find_rest(struct plan_model *m)
+{
+	const struct stages *s = m->stages;
+
+	for (uint32_t g = s->nr_stages; g-- > 1;) {
+		const struct stage *stage = &s->stage[g];
+
+		m->rest_ns[g - 1] = m->rest_ns[g];
+		for (uint32_t body = 0; body < stage->nr_body; body++)
+			m->rest_ns[g - 1] += s->compute_ns[stage->first_compute + body];
+	}
+}
+
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out)
 {
@@ -122,8 +143,12 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->far = calloc(stages->nr_tracked + 1u, sizeof(*m->far));
 	m->away = calloc(stages->nr_tracked + 1u, sizeof(*m->away));
 	m->streams = calloc(stages->nr_lives + 1u, sizeof(*m->streams));
-	err = m->life && m->far && m->away && m->streams ? victims_create(stages, &m->victims)
-							 : -ENOMEM;
+	m->rest_ns = calloc(stages->nr_stages + 1u, sizeof(*m->rest_ns));
+	err = m->life && m->far && m->away && m->streams && m->rest_ns
+		      ? victims_create(stages, &m->victims)
+		      : -ENOMEM;
+	if (!err)
+		find_rest(m);
 	if (!err && input->nr_below > 1)
 		err = far_choose(input, stages, m->far);
 	if (!err && input->nr_below > 1)
@@ -144,6 +169,7 @@ void model_destroy(struct plan_model *m)
 	free(m->far);
 	free(m->away);
 	free(m->streams);
+	free(m->rest_ns);
 	free(m->kept);
 	victims_destroy(m->victims);
 	free(m->action);
@@ -248,10 +274,11 @@ static double copies_ns(struct plan_model *m, const double in[], const double ou
 static void note_copies(struct plan_model *m, const double in[], const double out[])
 {
 	const struct plan_input *input = m->input;
+	const uint32_t last = input->nr_below > 1;
 
-	if (input->nr_below > 1)
+	if (last)
 		m->calls.near_ns += copy_ns(&input->below[0], in[0], out[0]);
-	m->calls.in_ns += in[input->nr_below - 1] * input->below[input->nr_below - 1].in_ns;
+	m->calls.in_ns += in[last] * input->below[last].in_ns;
 }
 
 /* Of the blocks of a life from one on, in its order, how many belong to each place below. */
@@ -746,38 +773,32 @@ static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double m
 	return MAX(0, missing);
 }
 
-/* Fetch for stage j what there is room for from now on. @return the room left. */
-static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double room)
+/* Fetch for stage j what there is room for from now on, of the life that it uses as stage_life i.
+ * @return the room left. */
+static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, uint32_t i, double room)
 {
-	const struct stages *s = m->stages;
-	const struct stage *stage = &s->stage[j];
+	const struct stage_life *life = &m->stages->life[i];
+	uint32_t l = life->life;
+	double blocks = MIN(m->level[i] - m->life[l].resident, room);
+	double part[PLAN_BELOW_MAX] = {0};
 
-	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
-		const struct stage_life *life = &s->life[i];
-		uint32_t l = life->life;
-		double blocks = MIN(m->level[i] - m->life[l].resident, room);
-		double part[PLAN_BELOW_MAX];
-
-		if (blocks < TINY || m->life[l].used == m->turn || life->overwritten ||
-		    !span_has(&s->alive[l], s->nr_stages, g))
-			continue;
-		blocks = slack_in(m, l, blocks);
-		if (blocks < TINY)
-			continue;
-		split_coming(m, l, blocks, part);
-		ahead_set(m, l, ahead_blocks(m, l) + blocks);
-		take_in(m, l, blocks, false);
-		victims_put(m->victims, l, g, i);
-		for (uint32_t k = 0; k < m->input->nr_below; k++) {
-			m->slack_in[k] -= part[k];
-			m->copied_ns += part[k] * m->input->below[k].in_ns;
-		}
-		note_copies(m, part, none);
-		room -= blocks;
-		if (!m->streams[i])
-			record_action(m, PLAN_FETCH, l, blocks, g, j);
+	if (blocks < TINY || m->life[l].used == m->turn || life->overwritten ||
+	    !span_has(&m->stages->alive[l], m->stages->nr_stages, g))
+		return room;
+	blocks = slack_in(m, l, blocks);
+	if (blocks < TINY)
+		return room;
+	split_coming(m, l, blocks, part);
+	take_in(m, l, blocks, false);
+	victims_put(m->victims, l, g, i);
+	for (uint32_t k = 0; k < m->input->nr_below; k++) {
+		m->slack_in[k] -= part[k];
+		m->copied_ns += part[k] * m->input->below[k].in_ns;
 	}
-	return room;
+	note_copies(m, part, none);
+	if (!m->streams[i])
+		record_action(m, PLAN_FETCH, l, blocks, g, j);
+	return room - blocks;
 }
 
 static bool has_slack(const struct plan_model *m, const double slack[])
@@ -791,16 +812,18 @@ static bool can_fetch(const struct plan_model *m, double room)
 }
 
 /*
- * Look at stage j: what dies before it, what it wants, and what of that can come now. What it uses
- * is from then on no longer one that can go now. taken: blocks resident by then. @return the room
- * left. Most of a plan's time goes by here, so what does not change is kept in variables.
+ * Look at stage j: what dies before it, what it wants, and, if fetch, what of that can come now.
+ * What it uses is from then on no longer one that can go now. taken: blocks resident by then.
+ * @return the room left. Most of a plan's time goes by here, so what does not change is kept in
+ * variables, and each life is looked at once.
  */
-static double look_at(struct plan_model *m, uint32_t g, uint32_t j, double room, double *taken)
+static double look_at(struct plan_model *m, uint32_t g, uint32_t j, bool fetch, double room,
+		      double *taken)
 {
 	const struct stage *stage = &m->stages->stage[j];
-	const struct stage_life *use = &m->stages->life[stage->first_life];
-	const double *level = &m->level[stage->first_life];
-	struct model_life *life = m->life;
+	const uint32_t first = stage->first_life, end = first + stage->nr_lives;
+	const struct stage_life *use = m->stages->life;
+	const double *level = m->level;
 	const uint64_t turn = m->turn;
 	double sum = *taken;
 
@@ -811,44 +834,40 @@ static double look_at(struct plan_model *m, uint32_t g, uint32_t j, double room,
 		sum -= ahead_blocks(m, l);
 		ahead_set(m, l, 0);
 	}
-	for (uint32_t i = 0; i < stage->nr_lives; i++) {
-		struct model_life *l = &life[use[i].life];
+	for (uint32_t i = first; i < end; i++) {
+		struct model_life *l = &m->life[use[i].life];
 		double ahead = l->looked == turn ? l->ahead : l->resident;
+		double wanted = MAX(ahead, level[i]);
 
-		l->wanted = MAX(ahead, level[i]);
-		sum += l->wanted - ahead;
+		sum += wanted - ahead;
+		if (fetch && level[i] > l->resident)
+			room = fetch_ahead(m, g, j, i, room);
+		l->used = l->looked = turn;
+		l->ahead = wanted;
 	}
 	*taken = sum;
-	if (can_fetch(m, room))
-		room = fetch_ahead(m, g, j, room);
-	for (uint32_t i = 0; i < stage->nr_lives; i++) {
-		struct model_life *l = &life[use[i].life];
-
-		l->used = l->looked = turn;
-		l->ahead = l->wanted;
-	}
 	return room;
 }
 
 /* Use what the links have left during stage g for the stages after it. */
 static void look_ahead(struct plan_model *m, uint32_t g)
 {
-	const struct plan_input *input = m->input;
+	const double budget = m->input->budget_blocks;
 	const uint32_t nr_stages = m->stages->nr_stages;
 	struct candidates candidates;
-	double taken = m->taken, room = input->budget_blocks - taken;
+	double taken = m->taken, room = MAX(0, budget - taken), over;
+	bool fetch = can_fetch(m, room);
 
 	candidates_start(m, g, &candidates);
 	for (uint32_t n = 1, j = g; n < nr_stages && n <= AHEAD_MAX; n++) {
-		double evicted;
-
 		j = j + 1 < nr_stages ? j + 1 : 0;
-		room = look_at(m, g, j, MAX(0, room), &taken);
-		evicted = MAX(0, taken - input->budget_blocks);
-		if (evicted > TINY)
-			taken -= evicted - evict_ahead(m, g, j, evicted, &candidates);
-		room = MIN(room, MAX(0, input->budget_blocks - taken));
-		if (!can_fetch(m, room) &&
+		room = look_at(m, g, j, fetch, room, &taken);
+		over = taken - budget;
+		if (over > TINY)
+			taken -= over - evict_ahead(m, g, j, over, &candidates);
+		room = MIN(room, MAX(0, budget - taken));
+		fetch = can_fetch(m, room);
+		if (!fetch &&
 		    (!candidates.any || !(has_slack(m, m->slack_in) || has_slack(m, m->slack_out))))
 			break;
 	}
@@ -866,7 +885,13 @@ static double overflow_ns(struct plan_model *m)
 	return (m->near_taken - m->input->near_blocks) * (far->in_ns + far->out_ns);
 }
 
-static void run_period(struct plan_model *m)
+static double weighed_ns(const struct plan_model *m)
+{
+	return m->time_ns + COPIED_SHARE * m->copied_ns;
+}
+
+/* One period, or as much of it as shows that it takes longer than the limit. @return all of it */
+static bool run_period(struct plan_model *m)
 {
 	m->time_ns = m->copied_ns = m->taken = m->near_taken = m->near_most = 0;
 	/* Anew each time, or rounding would add up. */
@@ -891,7 +916,12 @@ static void run_period(struct plan_model *m)
 		look_ahead(m, g);
 		drop_lifted(m);
 		m->time_ns += MAX(run_ns, calls_beside_ns(m->input, &m->calls, run_ns));
+		if (weighed_ns(m) + m->rest_ns[g] > m->limit_ns) {
+			m->time_ns += m->rest_ns[g];
+			return false;
+		}
 	}
+	return true;
 }
 
 static void start(struct plan_model *m, const double *level)
@@ -907,15 +937,23 @@ static void start(struct plan_model *m, const double *level)
 		m->life[m->kept[n]].kept = true;
 		m->lifts |= m->far[m->kept[n]] >= TINY;
 	}
+	m->limit_ns = INFINITY;
 	run_period(m); /* into the steady state */
 }
 
-double model_run(struct plan_model *m, const double *level)
+double model_run(struct plan_model *m, const double *level, double limit_ns)
 {
+	const uint64_t begin = m->work;
+	uint64_t second;
+
 	start(m, level);
-	run_period(m);
-	/* Between plans that take equally long, the one that copies less. */
-	return m->time_ns + 1e-4 * m->copied_ns;
+	second = m->work;
+	m->limit_ns = limit_ns * (1 + ROUNDING);
+	/* One that ends early counts like the first period: the limit of work is for plans as if
+	 * all runs were whole. */
+	if (!run_period(m))
+		m->work = second + (second - begin);
+	return weighed_ns(m);
 }
 
 int model_actions(struct plan_model *m, const double *level, double *reached,

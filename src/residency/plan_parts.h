@@ -159,14 +159,15 @@ int far_choose(const struct plan_input *input, const struct stages *stages, doub
 
 /*
  * The model of one period in its steady state. level: [index of stage_life], blocks that should be
- * resident. model_run: the time, ns. model_actions: the moves (owned by the caller), and what is
- * resident at each stage in fact, since levels may add up to more than there is room for.
+ * resident. model_run: the time, ns; where that is beyond the limit, any time beyond it: the run
+ * may have ended early. model_actions: the moves (owned by the caller), and what is resident at
+ * each stage in fact, since levels may add up to more than there is room for.
  */
 struct plan_model;
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out);
 void model_destroy(struct plan_model *model);
-double model_run(struct plan_model *model, const double *level);
+double model_run(struct plan_model *model, const double *level, double limit_ns);
 int model_actions(struct plan_model *model, const double *level, double *reached,
 		  struct plan_action **out, uint32_t *nr);
 
@@ -175,7 +176,8 @@ int model_actions(struct plan_model *model, const double *level, double *reached
 bool *model_streams(struct plan_model *model);
 
 /* The blocks of each tracked life that are far when they are not resident, for a search to change;
- * and whether the last run needed all of the room near. With two places below. */
+ * and whether the last run, which had no limit, needed all of the room near. With two places
+ * below. */
 double *model_far_levels(struct plan_model *model);
 /* Of what is far, no more than is away at some time of the last run: this changes nothing else. */
 void model_trim_far(struct plan_model *model);
@@ -190,6 +192,18 @@ bool model_is_lifted(const struct plan_model *model, uint32_t life);
 
 /* Work of all its runs so far. */
 uint64_t model_work(const struct plan_model *model);
+
+/* ---- plan_rejected.c */
+
+/* What a search has tried and found no better: by a hash of what was tried, the time, and the work
+ * of finding it. It remembers some thousands. */
+struct rejected;
+struct rejected *rejected_create(void); /* NULL: no memory */
+void rejected_destroy(struct rejected *rejected);
+void rejected_add(struct rejected *rejected, uint64_t hash, double ns, uint64_t work);
+
+/* Whether it is known to take so long, or longer; and what finding that took. */
+bool rejected_find(const struct rejected *rejected, uint64_t hash, double ns, uint64_t *work);
 
 /* ---- plan_search.c */
 

@@ -5,9 +5,11 @@
  * descent along single levels, pairs within a stage, and a life's levels together, gets close.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/hash.h"
 #include "src/residency/plan_parts.h"
 
 /* Amounts tried: the budget halved so many times. */
@@ -36,6 +38,7 @@ struct search {
 	bool may_stream;
 	bool may_far; /* some may be far though all has room near */
 	double *far;  /* by tracked life */
+	struct rejected *rejected;
 	double best_ns;
 	double step;
 	uint64_t work;	   /* lives looked at, but for the model's */
@@ -64,16 +67,44 @@ static bool is_done(const struct search *s)
 	return all_work(s) > s->work_max;
 }
 
+/* A hash of all that the model's time depends on. */
+static uint64_t hash_levels(const struct search *s)
+{
+	uint64_t hash = 0, bits;
+
+	for (uint32_t i = 0; i < s->stages->nr_lives; i++) {
+		memcpy(&bits, &s->level[i], sizeof(bits));
+		hash = hash_mix(hash, bits ^ s->streams[i]);
+	}
+	for (uint32_t t = 0; s->input->nr_below > 1 && t < s->stages->nr_tracked; t++) {
+		memcpy(&bits, &s->far[t], sizeof(bits));
+		hash = hash_mix(hash, bits);
+	}
+	return hash;
+}
+
 /* Keep the levels as they are now if they are better. */
 static bool accept(struct search *s)
 {
+	const double limit_ns = s->best_ns * (1 - GAIN_MIN);
+	uint64_t hash, work;
 	double ns;
 
 	if (is_done(s))
 		return false;
-	ns = model_run(s->model, s->level);
-	if (ns >= s->best_ns * (1 - GAIN_MIN))
+	hash = hash_levels(s);
+	if (rejected_find(s->rejected, hash, limit_ns, &work)) {
+		s->work += work;
 		return false;
+	}
+	work = model_work(s->model);
+	/* With two places below the search ends at its limit of work, which is exact for whole
+	 * runs. */
+	ns = model_run(s->model, s->level, s->input->nr_below > 1 ? INFINITY : limit_ns);
+	if (ns >= limit_ns) {
+		rejected_add(s->rejected, hash, ns, model_work(s->model) - work);
+		return false;
+	}
 	s->best_ns = ns;
 	return true;
 }
@@ -330,7 +361,7 @@ static void normalise(struct search *s, double *reached)
 	free(action);
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
 		s->level[i] = MIN(s->level[i], reached[i]);
-	s->best_ns = model_run(s->model, s->level);
+	s->best_ns = model_run(s->model, s->level, INFINITY);
 	if (s->input->nr_below > 1)
 		model_trim_far(s->model);
 }
@@ -382,7 +413,7 @@ static void start_static(struct search *s, struct ranked *rank)
 static void descend(struct search *s, double compute_ns, double *saved, uint64_t work_max)
 {
 	s->work_max = work_max;
-	s->best_ns = model_run(s->model, s->level);
+	s->best_ns = model_run(s->model, s->level, INFINITY);
 	for (int n = STEP_FIRST; n <= STEP_LAST; n++) {
 		s->step = (double)s->input->budget_blocks / (double)(1 << n);
 		for (int i = 0; i < PASSES_MAX; i++) {
@@ -471,7 +502,10 @@ static void search_far(struct search *s, double *saved, struct ranked *rank,
 {
 	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
 
-	if (s->input->nr_below == 1 || s->input->near_slowed || !is_all_near(s))
+	if (s->input->nr_below == 1 || s->input->near_slowed)
+		return;
+	model_run(s->model, s->level, INFINITY);
+	if (!is_all_near(s))
 		return;
 	s->may_far = true;
 	found_keep(s, first);
@@ -521,15 +555,16 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 			   .level = level,
 			   .streams = model_streams(model),
 			   .far = model_far_levels(model),
+			   .rejected = rejected_create(),
 			   .work = *work};
 	double *saved = malloc((stages->nr_lives + 1u) * sizeof(*saved));
 	struct ranked *rank = calloc(stages->nr_tracked + 1u, sizeof(*rank));
 	struct found start = {0}, first = {0}, far = {0};
 
 	start_levels(&s);
-	if (!saved || !rank || found_init(&s, &start) || found_init(&s, &first) ||
+	if (!saved || !rank || !s.rejected || found_init(&s, &start) || found_init(&s, &first) ||
 	    found_init(&s, &far))
-		s.best_ns = model_run(model, level); /* a worse plan */
+		s.best_ns = model_run(model, level, INFINITY); /* a worse plan */
 	else {
 		search(&s, saved, rank, &start, &first);
 		search_far(&s, saved, rank, &start, &first, &far);
@@ -539,6 +574,7 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 	found_fini(&start);
 	found_fini(&first);
 	found_fini(&far);
+	rejected_destroy(s.rejected);
 	free(saved);
 	free(rank);
 	return s.best_ns;

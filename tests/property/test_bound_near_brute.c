@@ -173,9 +173,9 @@ static double port_s(const struct bound_case *c, uint32_t memory, bool sends,
 	return sum > 0 ? sum / most : 0;
 }
 
-/* All links at once. */
+/* All links at once; where that takes so long or longer, any such time: ports are not asked. */
 static double links_s(const struct bound_case *c, const struct load *l,
-		      double in_place[NR_LINKS][2])
+		      double in_place[NR_LINKS][2], double enough)
 {
 	double bytes[NR_LINKS][2], time = 0;
 
@@ -184,6 +184,8 @@ static double links_s(const struct bound_case *c, const struct load *l,
 		bytes[i][1] = l->to_a[i] * (double)BOUND_BLOCK + in_place[i][1];
 		time = fmax(time, bound_case_link_s(&c->desc.link[i], bytes[i][0], bytes[i][1]));
 	}
+	if (time >= enough)
+		return time;
 	for (uint32_t m = 0; c->desc.nr_ports && m < c->desc.nr_memories; m++)
 		time = fmax(time, fmax(port_s(c, m, true, bytes), port_s(c, m, false, bytes)));
 	return time;
@@ -224,7 +226,8 @@ static void choose_pause(struct brute *b, const struct choice *x, uint32_t i)
 		double *cost = &b->paused[state_of(x->set, i)];
 
 		if (x->base < *cost)
-			*cost = fmin(*cost, x->base + links_s(b->c, &x->load, nothing));
+			*cost = fmin(*cost,
+				     x->base + links_s(b->c, &x->load, nothing, *cost - x->base));
 		return;
 	}
 	for (unsigned int to = 1; to < SETS; to++) {
@@ -277,8 +280,8 @@ static void use_in_place(const struct brute *b, const struct choice *x, const st
 	}
 }
 
-/* Time of a launch with copies alongside. */
-static double launch_s(const struct brute *b, const struct choice *x)
+/* Time of a launch with copies alongside, as in links_s(). */
+static double launch_s(const struct brute *b, const struct choice *x, double enough)
 {
 	const struct bound_case *c = b->c;
 	const struct weir_device_desc *dev = &c->desc.device[0];
@@ -304,7 +307,7 @@ static double launch_s(const struct brute *b, const struct choice *x)
 		bytes[i][1] = to_a->bytes;
 		time = fmax(time, bound_case_in_place_s(&c->desc.link[i], to_b, to_a));
 	}
-	return fmax(time, links_s(c, &x->load, bytes));
+	return fmax(time, links_s(c, &x->load, bytes, enough));
 }
 
 static uint32_t nr_at(const struct bound_case *c, const struct choice *x, unsigned int memory)
@@ -340,7 +343,7 @@ static void choose_launch(struct brute *b, const struct choice *x, uint32_t i)
 			return;
 		cost = &b->cost[state_after(b, x)];
 		if (x->base < *cost)
-			*cost = fmin(*cost, x->base + launch_s(b, x));
+			*cost = fmin(*cost, x->base + launch_s(b, x, *cost - x->base));
 		return;
 	}
 	t = &c->touch[x->step][i];

@@ -526,7 +526,7 @@ static double brute_force(const struct period *p)
 	for (;;) {
 		uint32_t i = 0;
 
-		best = fmin(best, model_run(model, levels));
+		best = fmin(best, model_run(model, levels, INFINITY));
 		while (i < nr && levels[i] >= stages.blocks[stages.life[i].life])
 			levels[i++] = 0;
 		if (i == nr)
