@@ -137,8 +137,7 @@ static void write_mechanisms(FILE *out, const struct manager_stats *stats)
 	fputs(",\"mechanisms\":{", out);
 	for (enum weir_replica_mechanism how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
 		fprintf(out, "\"%s\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64 "},",
-			replica_mechanism_name((enum weir_replica_mechanism)how),
-			stats->nr_sent[how], stats->sent_bytes[how]);
+			replica_mechanism_name(how), stats->nr_sent[how], stats->sent_bytes[how]);
 	fprintf(out,
 		"\"blocks\":{\"bytes\":%" PRIu64 "},\"in-place\":{\"bytes\":%" PRIu64
 		"},\"local\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}",
