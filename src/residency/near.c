@@ -134,20 +134,72 @@ void near_advance(struct weir_space *space)
 			r->next_near = (r->next_near + 1) % space->nr_ranges;
 }
 
+/* Whether a block has a chunk of a neighbour's and no contents, so that it may have another one.
+ * settle: as in near_place_fresh(). */
+static bool is_spare(const struct weir_space *space, const struct range *range, uint32_t i,
+		     const struct settle *settle)
+{
+	const struct block *block = &range->block[i];
+
+	return block_is_backed(block) && space_is_near(space, block->at.home->place) &&
+	       block->at.dead && !block_is_moving(block) && !block_is_cleaning(block) &&
+	       !range_block_is_pinned(space, range, i) &&
+	       (settle || range_block_last_use(space, range, i) <= space->done_seq);
+}
+
+/* Give a spare block a chunk of another place, if that has any. */
+static int exchange(struct weir_space *space, struct range *range, uint32_t i, place_t to,
+		    struct settle *settle)
+{
+	int err = settle ? settle_on_seq(space, range_block_last_use(space, range, i), settle) : 0;
+	struct chunk *chunk;
+
+	if (err)
+		return err;
+	chunk = pmm_chunk_get(&space->pmm[to]);
+	if (!chunk)
+		return 0;
+	err = migrate_unback(space, range, i);
+	if (err) {
+		pmm_chunk_put(&space->pmm[to], chunk);
+		return err;
+	}
+	return migrate_back(space, range, i, chunk);
+}
+
+/* The last blocks of the range in its order get chunks of the host's, until as many are there as
+ * the plan wants: use in place there is to go on beside that at neighbours. */
+static int place_far(struct weir_space *space, struct range *range, uint32_t level, uint32_t far,
+		     struct settle *settle)
+{
+	place_t host = space_host(space);
+	int err = 0;
+
+	for (uint32_t n = range->nr_blocks; !err && n-- > level && range->nr_home[host] < far;) {
+		uint32_t i = range_nth_block(range, n);
+
+		if (is_spare(space, range, i, settle))
+			err = exchange(space, range, i, host, settle);
+	}
+	return err;
+}
+
 int near_place_fresh(struct weir_space *space, const struct space_use *use, uint32_t level,
 		     struct settle *settle)
 {
 	struct range *range = use->range;
 	place_t host = space_host(space);
 	uint32_t far = schedule_far(space, range);
+	int err = 0;
 
 	if (far == DECIDE_UNKNOWN || use->kind != WEIR_OVERWRITE || use->nr != range->nr_blocks)
 		return 0;
+	if (range->nr_home[host] < far)
+		return place_far(space, range, level, far, settle);
 	for (uint32_t n = level; n < range->nr_blocks && range->nr_home[host] > far; n++) {
 		uint32_t i = range_nth_block(range, n);
 		struct block *block = &range->block[i];
 		struct chunk *chunk;
-		int err = 0;
 
 		if (!block_is_settled_at(block, host) || !block->at.dead ||
 		    block_is_cleaning(block) || range_block_is_pinned(space, range, i))

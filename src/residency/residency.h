@@ -532,8 +532,9 @@ bool surplus_leave(struct weir_space *space, place_t place);
 void near_advance(struct weir_space *space);
 
 /* Blocks beyond the level of a range that the use overwrites whole get chunks at neighbours in
- * place of the host's, as far as the plan wants them there: nothing is copied. settle: where
- * launches that used them are to be waited for; else NULL. @return 0, SETTLE_WAIT or an error. */
+ * place of the host's, or the other way round, as far as the plan wants them there: nothing is
+ * copied. settle: where launches that used them are to be waited for; else NULL. @return 0,
+ * SETTLE_WAIT or an error. */
 int near_place_fresh(struct weir_space *space, const struct space_use *use, uint32_t level,
 		     struct settle *settle);
 
