@@ -227,6 +227,43 @@ static void test_near_fresh_goes_far(void **state)
 	test_space_close(&f.t);
 }
 
+/* Of two neighbours, the first of which has had all: kernels update a temporary over both links. */
+static void test_near_updates_are_spread(void **state)
+{
+	static const uint32_t devices[TEST_STREAMS] = {0};
+	const struct weir_space_config config = {.budget_bytes = {[HOST] = 64 * BLOCK,
+								  [GPU0] = 2 * BLOCK,
+								  [GPU1] = 32 * BLOCK,
+								  [GPU1 + 1] = 32 * BLOCK},
+						 .block_bytes = BLOCK,
+						 .mode = WEIR_PLANNED};
+	const struct range *range;
+	struct fixture f;
+	uint8_t *kept;
+
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	test_machine_open_gpus(&f.t, WEIR_DATA_REAL, 3, devices);
+	for (uint32_t l = 0; l < f.t.backend->desc.nr_links; l++)
+		if (f.t.backend->desc.link[l].a == HOST)
+			f.t.backend->desc.link[l].inplace_bytes_per_s /= 1000;
+	assert_int_equal(test_space_create_config(&f.t, &config), 0);
+	kept = do_alloc(&f.t, ALL, 0);
+	do_fill(&f.t, 0, kept, ALL, 7);
+	do_updates(&f, 1, 4);
+	for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+		range = do_updates(&f, 1, 4);
+		do_expect(&f.t, 0, kept, ALL, 7);
+	}
+	assert_non_null(f.t.space->residency->planner->plan);
+	assert_true(range->nr_home[1] >= 2 && range->nr_home[2] >= 2);
+	/* What is read alone is at one of them. */
+	range = range_find(f.t.space, kept);
+	assert_true(!range->nr_home[1] || !range->nr_home[2]);
+	do_expect(&f.t, 0, kept, ALL, 7);
+	test_space_close(&f.t);
+}
+
 /* What is on the host when the neighbour gets room is near in the end, and stays; and goes to the
  * host when the neighbour's memory is taken back. */
 static void test_near_comes_and_goes(void **state)
@@ -257,6 +294,7 @@ int main(void)
 		cmocka_unit_test(test_near_unused_makes_room),
 		cmocka_unit_test(test_near_fresh_comes_near),
 		cmocka_unit_test(test_near_fresh_goes_far),
+		cmocka_unit_test(test_near_updates_are_spread),
 		cmocka_unit_test(test_near_comes_and_goes),
 	};
 
