@@ -369,8 +369,8 @@ static double learn_compute(struct learning *l, uint64_t number)
  * How many times as long as modelled a bracket's use in place takes, as measured under this plan or
  * one before: a kernel with few bytes in flight, such as a matrix product, gets little out of a
  * link. Kept in its event. Other things make a kernel slow, too, and none makes it fast: copies
- * beside it may have had half of the link, and what it takes at another time is the most that it can
- * be.
+ * beside it may have had half of the link, and what it takes at another time is the most that it
+ * can be.
  */
 static double learn_slow(const struct learning *l, uint64_t number, double compute_ns)
 {

@@ -164,8 +164,8 @@ static uint32_t nr_slow(const struct record *record, uint64_t first)
 	return nr;
 }
 
-/* A kernel that was slow in place for a while, as beside others, is not taken to be so for good: the
- * second plan is made from a period in which it was not. */
+/* A kernel that was slow in place for a while, as beside others, is not taken to be so for good:
+ * the second plan is made from a period in which it was not. */
 static void test_space_learn_slow_for_a_while(void **state)
 {
 	const uint32_t nr = GPU_BLOCKS + 2;

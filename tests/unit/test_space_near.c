@@ -181,7 +181,8 @@ static void test_near_fresh_comes_near(void **state)
 	fixture_close(&f);
 }
 
-/* Rounds in which a temporary is overwritten, updated so many times, and freed. @return its range. */
+/* Rounds in which a temporary is overwritten, updated so many times, and freed. @return its
+ * range. */
 static const struct range *do_updates(struct fixture *f, uint32_t nr_rounds, uint32_t times)
 {
 	const struct range *range = NULL;
