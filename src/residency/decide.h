@@ -61,6 +61,7 @@ struct evict_to {
 	uint32_t nr_places;	   /* the last is the host's memory */
 	int prefer;		   /* place below `from` that the range is advised to stay at */
 	uint64_t room[PLACES_MAX]; /* by place: free chunks; freed ranges may have others */
+	place_t near;		   /* the neighbour where the plan wants it; 0: any */
 	uint32_t planned_last;	   /* blocks of the range that the plan wants at the last place when
 				    * all are below; or DECIDE_UNKNOWN */
 	uint32_t nr_last;	   /* of them that are there */

@@ -21,8 +21,8 @@ uint64_t plan_give_up(const struct give_up *q)
 }
 
 /* The last blocks of a range, as many as the plan says, are on the host; blocks are backed in the
- * range's order, and leave from its end. Neighbours get the others: the first that has room, or
- * whose freed ranges may have some. */
+ * range's order, and leave from its end. Neighbours get the others: the one where it should be if
+ * that has room, else the first that has any, or whose freed ranges may have some. */
 bool plan_evict_to(const struct evict_to *q, place_t *to)
 {
 	place_t last = (place_t)(q->nr_places - 1), near = (place_t)(q->from + 1);
@@ -32,6 +32,8 @@ bool plan_evict_to(const struct evict_to *q, place_t *to)
 	*to = last;
 	if (q->nr_last < q->planned_last && q->nr_unbacked <= q->planned_last - q->nr_last)
 		return true;
+	if (q->near && q->room[q->near])
+		near = q->near;
 	while (near < last && !q->room[near])
 		near++;
 	*to = near < last ? near : (place_t)(q->from + 1);

@@ -189,15 +189,27 @@ void follow_launched(struct planner *p, uint64_t event, const char *kernel)
 		record_event(record, event)->kernel = kernel;
 }
 
+/* Whether copies cross links of a device's own memory. */
+static bool is_copying_own(const struct weir_space *space, place_t own)
+{
+	for (uint32_t p = 0; p < space->nr_paths; p++)
+		if (space->path[p].moving.nr &&
+		    (space->path[p].from == own || space->path[p].to == own))
+			return true;
+	return false;
+}
+
 void follow_in_place(const struct weir_space *space, struct planner *p, struct stream_slot *slot)
 {
 	struct record *record = &p->record;
 	const uint64_t event = slot->event;
 
-	if (event && event >= record->first_event && schedule_wants_times(p))
+	if (event && event >= record->first_event && schedule_wants_times(p)) {
 		record_event(record, event)->link_ns =
 			learn_link_ns(space, p->own, slot->uses.use, slot->uses.nr_named,
 				      &record_event(record, event)->serial);
+		record_event(record, event)->beside = is_copying_own(space, p->own);
+	}
 }
 
 /* What a bracket of guessed uses took says how much of them it touched. */
@@ -239,6 +251,7 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 
 		event->ns = (double)(end - begin);
 		event->in_place = bracket->in_place;
+		event->beside |= bracket->in_place && is_copying_own(space, p->own);
 		note_guess(space, p, bracket, event->ns);
 		tried_note(p, bracket->event, (double)end);
 	}

@@ -368,22 +368,28 @@ static double learn_compute(struct learning *l, uint64_t number)
 /*
  * How many times as long as modelled a bracket's use in place takes, as measured under this plan or
  * one before: a kernel with few bytes in flight, such as a matrix product, gets little out of a
- * link. Kept in its event.
+ * link. Kept in its event. Other things make a kernel slow, too, and none makes it fast: copies
+ * beside it may have had half of the link, and what it takes at another time is the most that it
+ * can be.
  */
 static double learn_slow(const struct learning *l, uint64_t number, double compute_ns)
 {
 	struct event *event = record_event(l->record, number);
 	const struct event *known = last_measured(l, number), *before = period_before(l, number);
-	double slow = known->slow, modelled = MAX(compute_ns, known->link_ns);
+	const double link_ns = known->link_ns * (known->beside ? 2 : 1);
+	double slow = known->slow, modelled = MAX(compute_ns, link_ns);
 
 	if (event->guess)
 		return 1; /* shares have it in them */
-	modelled += known->serial * MIN(compute_ns, known->link_ns);
+	modelled += known->serial * MIN(compute_ns, link_ns);
 	if (before)
 		slow = MAX(slow, before->slow);
-	if (known->ns > 0 && known->in_place && known->link_ns > 0 &&
-	    known->ns > SLOW_MIN * modelled)
-		slow = MAX(slow, MIN(known->ns / known->link_ns, SLOW_MAX));
+	if (known->ns > 0 && known->in_place && known->link_ns > 0) {
+		if (slow > 1)
+			slow = MIN(slow, known->ns / known->link_ns);
+		else if (known->ns > SLOW_MIN * modelled)
+			slow = MIN(known->ns / link_ns, SLOW_MAX);
+	}
 	event->slow = slow;
 	return MAX(slow, 1);
 }

@@ -72,9 +72,26 @@ void learn_place_rates(const struct weir_space *space, place_t own,
 		at[0] = at[nr_below(space) - 1];
 }
 
-/* What uses take in place at one place, ns each way, and of the sum what may not overlap. */
+/* What a kernel reads and writes at a place at once, each way. What it does both with at neighbours
+ * is spread over them (schedule_near()): their links carry more together than one, up to what the
+ * device's port does, and taken to be no more than one link carries one way. */
+static double inplace_both_bytes_per_s(const struct weir_space *space, place_t own, place_t place)
+{
+	const struct weir_link_desc *link = link_to(space, own, place);
+	const struct weir_machine_desc *desc = &space->backend->desc;
+	uint32_t nr = space_host(space) - space->nr_devices, memory = space->pmm[own].memory;
+	double port = MIN(cost_port_bytes_per_s(desc, memory, nr, true),
+			  cost_port_bytes_per_s(desc, memory, nr, false));
+
+	if (place == space_host(space) || nr < 2)
+		return link->inplace_both_bytes_per_s;
+	return MIN(nr * link->inplace_both_bytes_per_s, MIN(port, link->inplace_bytes_per_s));
+}
+
+/* What uses move in place over a link, or over those to all neighbours: bytes each way, what these
+ * take alone, ns, and of the sum what may not overlap. */
 struct place_ns {
-	double in, out, serial;
+	double in, out, in_ns, out_ns, serial;
 };
 
 /* Adds what one of them takes, and sets by all of its bytes its link_ns. */
@@ -87,38 +104,56 @@ static void add_link_ns(const struct weir_space *space, place_t own, struct spac
 				    .read_bytes = (uint64_t)use->read_bytes,
 				    .write_bytes = (uint64_t)use->write_bytes};
 	uint32_t away = 0;
-	double ns, sum;
+	double bytes, ns, sum;
 
 	for (uint32_t i = use->first; i < use->first + use->nr; i++)
 		away += block_is_at(&use->range->block[i], place);
 	if (!away || use->kind == WEIR_DISCARD)
 		return;
-	ns = cost_expansion(&declared) * 1e9 /
-	     cost_inplace_bytes_per_s(link, &declared, away * space->block_bytes) * away / use->nr;
-	sum = (use->read_bytes + use->write_bytes) * ns;
+	bytes = cost_expansion(&declared) * away / use->nr;
+	ns = 1e9 / cost_inplace_bytes_per_s(link, &declared, away * space->block_bytes);
+	sum = (use->read_bytes + use->write_bytes) * bytes * ns;
 	use->link_ns += (float)sum;
-	ns *= 1 - (double)use->unused;
-	out->in += use->read_bytes * ns;
-	out->out += use->write_bytes * ns;
+	bytes *= 1 - (double)use->unused;
+	out->in += use->read_bytes * bytes;
+	out->out += use->write_bytes * bytes;
+	out->in_ns += use->read_bytes * bytes * ns;
+	out->out_ns += use->write_bytes * bytes * ns;
 	out->serial += sum * (1 - (double)use->unused) * cost_serial(link, use->pattern);
 }
 
+/* The time of both ways: at the rate of both for as long as both last. */
+static double both_ns(const struct weir_link_desc *link, const struct place_ns *t)
+{
+	double both = MIN(t->in, t->out), ns = both * 1e9 / link->inplace_both_bytes_per_s;
+
+	if (t->in > both)
+		ns += (t->in - both) * t->in_ns / t->in;
+	if (t->out > both)
+		ns += (t->out - both) * t->out_ns / t->out;
+	return MAX(ns, MAX(t->in_ns, t->out_ns));
+}
+
+/* Neighbours' memories count as one behind one link, as in plans: their links share a port. */
 double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
 		     uint32_t nr_uses, double *serial)
 {
+	struct place_ns ns = {0};
 	double longest = 0;
 
 	*serial = 0;
 	for (uint32_t u = 0; u < nr_uses; u++)
 		uses[u].link_ns = 0;
 	for (uint32_t place = 0; place < space->nr_places; place++) {
-		struct place_ns ns = {0};
-
-		for (uint32_t u = 0; place != own && u < nr_uses; u++)
+		if (place == own)
+			continue;
+		if (place <= space->nr_devices || place == space_host(space))
+			ns = (struct place_ns){0};
+		for (uint32_t u = 0; u < nr_uses; u++)
 			add_link_ns(space, own, &uses[u], (place_t)place, &ns);
-		longest = MAX(longest, MAX(ns.in, ns.out));
+		longest = MAX(longest, both_ns(link_to(space, own, (place_t)place), &ns));
 		if (ns.serial > 0)
-			*serial = MAX(*serial, ns.serial / (ns.in + ns.out));
+			*serial = MAX(*serial, ns.serial / (ns.in_ns + ns.out_ns));
 	}
 	return longest;
 }
@@ -170,7 +205,8 @@ static struct plan_below learn_below(const struct weir_space *space, place_t own
 		.inplace_duplex_ns =
 			bytes * 1e9 / allowed(space, place, link->inplace_duplex_bytes_per_s),
 		.inplace_both_ns =
-			bytes * 1e9 / allowed(space, place, link->inplace_both_bytes_per_s),
+			bytes * 1e9 /
+			allowed(space, place, inplace_both_bytes_per_s(space, own, place)),
 		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
 			  host_mib * (double)vmm->set_access_host_mib_ns,
 		.unmap_ns = (double)vmm->unmap_ns + host_mib * (double)vmm->unmap_host_mib_ns,

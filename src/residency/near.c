@@ -23,10 +23,11 @@ static bool is_busy(const struct weir_space *space, place_t from, place_t to, ui
 	return path_nr_moves(space_path(space, from, to)) >= most;
 }
 
-/* A chunk of a neighbour, for which others may leave it at once. */
-static struct chunk *near_chunk(struct weir_space *space)
+/* A chunk of a neighbour for a range, for which others may leave it at once. */
+static struct chunk *near_chunk(struct weir_space *space, const struct range *range)
 {
-	struct chunk *chunk = NULL;
+	place_t wanted = schedule_near(space, range);
+	struct chunk *chunk = wanted ? room_try(space, wanted) : NULL;
 
 	for (place_t place = (place_t)space->nr_devices; !chunk && place < space_host(space);
 	     place++) {
@@ -80,7 +81,7 @@ static bool bring(struct weir_space *space, struct range *range, bool lift)
 		if (!block_is_settled_at(&range->block[i], space_host(space)) ||
 		    !room_is_idle(space, range, i))
 			continue;
-		chunk = lift ? near_idle_chunk(space) : near_chunk(space);
+		chunk = lift ? near_idle_chunk(space) : near_chunk(space, range);
 		if (chunk)
 			space_note_error(
 				space, migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH));
@@ -134,27 +135,116 @@ void near_advance(struct weir_space *space)
 			r->next_near = (r->next_near + 1) % space->nr_ranges;
 }
 
+/* Whether a block has a chunk of a neighbour's and no contents, so that it may have another one.
+ * settle: as in near_place_fresh(). */
+static bool is_spare(const struct weir_space *space, const struct range *range, uint32_t i,
+		     const struct settle *settle)
+{
+	const struct block *block = &range->block[i];
+
+	return block_is_backed(block) && space_is_near(space, block->at.home->place) &&
+	       block->at.dead && !block_is_moving(block) && !block_is_cleaning(block) &&
+	       !range_block_is_pinned(space, range, i) &&
+	       (settle || range_block_last_use(space, range, i) <= space->done_seq);
+}
+
+/* Give a spare block a chunk of another place, if that has any. */
+static int exchange(struct weir_space *space, struct range *range, uint32_t i, place_t to,
+		    struct settle *settle)
+{
+	int err = settle ? settle_on_seq(space, range_block_last_use(space, range, i), settle) : 0;
+	struct chunk *chunk;
+
+	if (err)
+		return err;
+	chunk = pmm_chunk_get(&space->pmm[to]);
+	if (!chunk)
+		return 0;
+	err = migrate_unback(space, range, i);
+	if (err) {
+		pmm_chunk_put(&space->pmm[to], chunk);
+		return err;
+	}
+	return migrate_back(space, range, i, chunk);
+}
+
+/* Whether a neighbour has more than an eighth more of a range's blocks than others have. */
+static bool is_crowded(const struct weir_space *space, const struct range *range, place_t place)
+{
+	uint64_t nr = space_host(space) - space->nr_devices, near = 0;
+
+	for (place_t at = (place_t)space->nr_devices; at < space_host(space); at++)
+		near += range->nr_home[at];
+	return 8 * nr * range->nr_home[place] > 9 * near + 8 * nr;
+}
+
+/* What kernels read and write at once, and has too many chunks of one neighbour from its last life,
+ * gets others' for some of them. */
+static int spread_fresh(struct weir_space *space, struct range *range, uint32_t level,
+			struct settle *settle)
+{
+	int err = 0;
+
+	for (uint32_t n = level; !err && n < range->nr_blocks && schedule_is_spread(range); n++) {
+		uint32_t i = range_nth_block(range, n);
+		place_t from, to;
+
+		if (!is_spare(space, range, i, settle))
+			continue;
+		from = range->block[i].at.home->place;
+		if (!is_crowded(space, range, from))
+			continue;
+		to = schedule_near(space, range);
+		if (!to || to == from)
+			break;
+		err = exchange(space, range, i, to, settle);
+	}
+	return err;
+}
+
+/* The last blocks of the range in its order get chunks of the host's, until as many are there as
+ * the plan wants: use in place there is to go on beside that at neighbours. */
+static int place_far(struct weir_space *space, struct range *range, uint32_t level, uint32_t far,
+		     struct settle *settle)
+{
+	place_t host = space_host(space);
+	int err = 0;
+
+	for (uint32_t n = range->nr_blocks; !err && n-- > level && range->nr_home[host] < far;) {
+		uint32_t i = range_nth_block(range, n);
+
+		if (is_spare(space, range, i, settle))
+			err = exchange(space, range, i, host, settle);
+	}
+	return err;
+}
+
 int near_place_fresh(struct weir_space *space, const struct space_use *use, uint32_t level,
 		     struct settle *settle)
 {
 	struct range *range = use->range;
 	place_t host = space_host(space);
 	uint32_t far = schedule_far(space, range);
+	int err;
 
 	if (far == DECIDE_UNKNOWN || use->kind != WEIR_OVERWRITE || use->nr != range->nr_blocks)
 		return 0;
+	err = spread_fresh(space, range, level, settle);
+	if (err)
+		return err;
+	if (range->nr_home[host] < far)
+		return place_far(space, range, level, far, settle);
 	for (uint32_t n = level; n < range->nr_blocks && range->nr_home[host] > far; n++) {
 		uint32_t i = range_nth_block(range, n);
 		struct block *block = &range->block[i];
 		struct chunk *chunk;
-		int err = 0;
 
 		if (!block_is_settled_at(block, host) || !block->at.dead ||
 		    block_is_cleaning(block) || range_block_is_pinned(space, range, i))
 			continue;
 		if (!settle && range_block_last_use(space, range, i) > space->done_seq)
 			continue;
-		chunk = near_chunk(space);
+		chunk = near_chunk(space, range);
 		for (place_t place = (place_t)space->nr_devices; !chunk && settle && place < host;
 		     place++)
 			if (room_settle_near(space, range->own, place, settle))

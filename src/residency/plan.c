@@ -90,12 +90,16 @@ static int plan_keep(struct plan *plan, struct stages *stages, const struct plan
 	plan->stage_of_step = malloc((nr + 1u) * sizeof(uint32_t));
 	plan->far = malloc((stages->nr_tracked + 1u) * sizeof(*plan->far));
 	plan->lifted = malloc((stages->nr_tracked + 1u) * sizeof(*plan->lifted));
-	if (!plan->stage_of_step || !plan->far || !plan->lifted)
+	plan->spread = calloc(stages->nr_tracked + 1u, sizeof(*plan->spread));
+	if (!plan->stage_of_step || !plan->far || !plan->lifted || !plan->spread)
 		return -ENOMEM;
 	for (uint32_t t = 0; t < stages->nr_tracked; t++) {
 		plan->far[t] = model_far(model, t);
 		plan->lifted[t] = model_is_lifted(model, t);
 	}
+	for (uint32_t u = 0; u < stages->nr_uses; u++)
+		plan->spread[stages->use[u].life] |=
+			stages->use[u].in > 0 && stages->use[u].out > 0;
 	for (uint32_t i = 0; i < nr; i++)
 		plan->stage_of_step[(plan->first_step + i) % nr] = stages->stage_of_step[i];
 	plan->nr_stages = stages->nr_stages;
@@ -162,6 +166,7 @@ void plan_destroy(struct plan *plan)
 	free(plan->alive);
 	free(plan->far);
 	free(plan->lifted);
+	free(plan->spread);
 	free(plan->action);
 	free(plan);
 }

@@ -135,6 +135,7 @@ struct plan {
 	struct plan_span *alive;    /* by t: the stages that begin while it is alive */
 	uint32_t *far;		    /* by t: its last blocks that are far, when not resident */
 	bool *lifted;		    /* by t: they are near as well while there is room */
+	bool *spread;		    /* by t: kernels read and write it at once */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */

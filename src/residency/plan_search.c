@@ -197,6 +197,51 @@ static bool try_life(struct search *s, uint32_t life, double by, double *saved)
 	return false;
 }
 
+/* Whether two lives are used in a stage together, and in none before this one. */
+static bool meet_first(const struct search *s, uint32_t t, uint32_t u, uint32_t g)
+{
+	const struct stages *stages = s->stages;
+	uint32_t v = stages->first_visit[t], w = stages->first_visit[u];
+
+	while (v < stages->first_visit[t + 1] && w < stages->first_visit[u + 1]) {
+		uint32_t at = stages->life[stages->visit[v]].stage;
+		uint32_t other = stages->life[stages->visit[w]].stage;
+
+		if (at == other)
+			return at == g;
+		v += at < other;
+		w += other < at;
+	}
+	return false;
+}
+
+/* Add to all levels of a life. */
+static void shift_levels(struct search *s, uint32_t life, double by)
+{
+	const struct stages *stages = s->stages;
+
+	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++) {
+		double *level = &s->level[stages->visit[v]];
+
+		if (!s->streams[stages->visit[v]])
+			*level = clip(*level + by, stages->blocks[life]);
+	}
+}
+
+/* Try to shift the step from all levels of one life to all of another: where only those of a stage
+ * change, blocks have to move before and after it. saved: room for all levels. */
+static bool try_lives(struct search *s, uint32_t from, uint32_t to, double *saved)
+{
+	memcpy(saved, s->level, s->stages->nr_lives * sizeof(*saved));
+	s->work += s->stages->nr_lives;
+	shift_levels(s, from, -s->step);
+	shift_levels(s, to, s->step);
+	if (accept(s))
+		return true;
+	memcpy(s->level, saved, s->stages->nr_lives * sizeof(*saved));
+	return false;
+}
+
 /* Give the room that a life leaves in a stage to others there, in their order. */
 static void give_room(struct search *s, const struct stage *stage, double room)
 {
@@ -241,8 +286,9 @@ static bool try_stream(struct search *s, uint32_t life, double *saved)
 }
 
 /* Try what level i of stage g can give others, or take. */
-static bool pass_level(struct search *s, uint32_t g, uint32_t i)
+static bool pass_level(struct search *s, uint32_t g, uint32_t i, double *saved)
 {
+	const struct stage_life *life = s->stages->life;
 	uint32_t first = s->stages->stage[g].first_life;
 	uint32_t end = first + s->stages->stage[g].nr_lives;
 	bool better = try_one(s, i, -s->step) || try_one(s, i, s->step);
@@ -251,8 +297,11 @@ static bool pass_level(struct search *s, uint32_t g, uint32_t i)
 	s->work += s->stages->stage[g].nr_uses;
 	for (uint32_t j = first; j < end && !is_done(s); j++) {
 		s->work++;
-		if (j != i && !is_set(s, s->stages->life[j].life))
-			better |= try_pair(s, i, j) || try_near(s, near, i, j);
+		if (j == i || is_set(s, life[j].life))
+			continue;
+		better |= try_pair(s, i, j) || try_near(s, near, i, j) ||
+			  (meet_first(s, life[i].life, life[j].life, g) &&
+			   try_lives(s, life[i].life, life[j].life, saved));
 	}
 	return better;
 }
@@ -328,7 +377,7 @@ static bool pass(struct search *s, double *saved)
 				  try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
 	for (uint32_t i = 0; i < s->stages->nr_lives && !is_done(s); i++)
 		if (!is_set(s, s->stages->life[i].life) && !s->streams[i])
-			better |= pass_level(s, s->stages->life[i].stage, i);
+			better |= pass_level(s, s->stages->life[i].stage, i, saved);
 	s->work += s->stages->nr_tracked + s->stages->nr_lives;
 	return better;
 }

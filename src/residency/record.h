@@ -61,6 +61,7 @@ struct event {
 	double ns;	    /* BEGIN: how long it ran; 0: not known yet */
 	bool in_place;	    /* BEGIN: ns was measured with something not resident */
 	double link_ns;	    /* BEGIN: what that takes by the cost model; 0: not known */
+	bool beside;	    /* BEGIN: copies may have crossed the device's links meanwhile */
 	double serial;	    /* BEGIN: of that or of computation, what may not overlap */
 	double slow;	    /* BEGIN: ... and times as long as it takes so; 0: not known */
 	uint64_t launched;  /* BEGIN: what, if its uses are guesses; else 0 */

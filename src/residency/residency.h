@@ -290,6 +290,13 @@ uint32_t schedule_far(const struct weir_space *space, const struct range *range)
 /* Whether those may be at neighbours as well, while there is room. */
 bool schedule_is_lifted(const struct range *range);
 
+/* Whether kernels read and write the range at once, by the plan. */
+bool schedule_is_spread(const struct range *range);
+
+/* Of neighbours with room the one for a range's next block: where most of the others are, or least
+ * of them if the range is spread; 0: any. */
+place_t schedule_near(const struct weir_space *space, const struct range *range);
+
 /* Whether the plan knows a use of the range before so many stages, at most a quarter of all. */
 bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 
@@ -532,8 +539,9 @@ bool surplus_leave(struct weir_space *space, place_t place);
 void near_advance(struct weir_space *space);
 
 /* Blocks beyond the level of a range that the use overwrites whole get chunks at neighbours in
- * place of the host's, as far as the plan wants them there: nothing is copied. settle: where
- * launches that used them are to be waited for; else NULL. @return 0, SETTLE_WAIT or an error. */
+ * place of the host's, or the other way round, or other neighbours', as far as the plan wants them
+ * there: nothing is copied. settle: where launches that used them are to be waited for; else NULL.
+ * @return 0, SETTLE_WAIT or an error. */
 int near_place_fresh(struct weir_space *space, const struct space_use *use, uint32_t level,
 		     struct settle *settle);
 

@@ -227,11 +227,12 @@ static bool may_be_at(const struct weir_space *space, place_t own, place_t place
 static place_t ask_where(const struct weir_space *space, const struct range *range, uint32_t i,
 			 place_t place)
 {
-	place_t own = range_block_own(range, i), to;
+	place_t own = range_block_own(range, i), near = schedule_near(space, range), to;
 	struct evict_to q = {
 		.from = place_rank(own, place),
 		.nr_places = space->nr_places,
 		.prefer = prefer_rank(range),
+		.near = near ? place_rank(own, near) : 0,
 		.planned_last = schedule_far(space, range),
 		.nr_last = range->nr_home[space_host(space)],
 		.nr_unbacked = range_nr_unbacked(range),

@@ -147,6 +147,38 @@ bool schedule_is_lifted(const struct range *range)
 	return t != PLAN_UNTRACKED && p->plan->lifted[t];
 }
 
+bool schedule_is_spread(const struct range *range)
+{
+	const struct planner *p = range->residency->planner;
+	uint32_t t = range_follows_plan(range) ? tracked_as(p, range) : PLAN_UNTRACKED;
+
+	return t != PLAN_UNTRACKED && p->plan->spread[t];
+}
+
+place_t schedule_near(const struct weir_space *space, const struct range *range)
+{
+	const place_t first = (place_t)space->nr_devices, host = space_host(space);
+	const bool spread = schedule_is_spread(range);
+	place_t best = 0;
+	uint64_t left = 0;
+
+	if (host - first < 2 || !range_follows_plan(range))
+		return 0;
+	for (place_t place = first; place < host; place++) {
+		uint64_t available = pmm_nr_available(&space->pmm[place]);
+		uint32_t nr = range->nr_home[place];
+
+		if (!available)
+			continue;
+		if (!best || (spread ? nr < range->nr_home[best] : nr > range->nr_home[best]) ||
+		    (nr == range->nr_home[best] && available > left)) {
+			best = place;
+			left = available;
+		}
+	}
+	return best;
+}
+
 bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages)
 {
 	const struct planner *p = range->residency->planner;

@@ -299,6 +299,20 @@ static void test_decide_plan_evict_to(void **state)
 	}
 }
 
+/* Of neighbours the one that the plan wants it at, if that has room; the host's blocks go there. */
+static void test_decide_plan_evict_to_a_neighbour(void **state)
+{
+	struct evict_to q = {.nr_places = 4, .prefer = NOBODY, .near = 2, .room = {0, 9, 1, 9}};
+
+	(void)state;
+	assert_int_equal(decide_default.evict_to(&q), 2);
+	q.room[2] = 0;
+	assert_int_equal(decide_default.evict_to(&q), 1);
+	q.room[2] = 9;
+	q.planned_last = 1;
+	assert_int_equal(decide_default.evict_to(&q), 3);
+}
+
 static void test_decide_advice_evict_to(void **state)
 {
 	static const struct evict_to_row rows[] = {
@@ -336,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_decide_advice_give_up),
 		cmocka_unit_test(test_decide_recency_evict_to),
 		cmocka_unit_test(test_decide_plan_evict_to),
+		cmocka_unit_test(test_decide_plan_evict_to_a_neighbour),
 		cmocka_unit_test(test_decide_advice_evict_to),
 	};
 

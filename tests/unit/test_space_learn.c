@@ -154,6 +154,97 @@ static void test_space_learn_and_keep_it(void **state)
 	assert_true(random_comes_in(8, 0.9, 1.2));
 }
 
+/* Events of the record that say so much of what they take in place: more than a little. */
+static uint32_t nr_slow(const struct record *record, uint64_t first)
+{
+	uint32_t nr = 0;
+
+	for (uint64_t e = MAX(first, record->first_event); e < record->next_event; e++)
+		nr += record_event(record, e)->slow > 1.5;
+	return nr;
+}
+
+/* A kernel that was slow in place for a while, as beside others, is not taken to be so for good:
+ * the second plan is made from a period in which it was not. */
+static void test_space_learn_slow_for_a_while(void **state)
+{
+	const uint32_t nr = GPU_BLOCKS + 2;
+	struct weir_machine_desc said, truth;
+	const struct record *record;
+	struct test_space t;
+	struct weir_use use;
+	uint64_t first = 0;
+
+	(void)state;
+	describe(&said);
+	truth = said;
+	truth.link[0].inplace_small_per_s /= 8;
+	truth.link[0].inplace_large_per_s /= 8;
+	open_other(&t, &said, &truth);
+	record = &t.space->residency->planner->record;
+	use = at_random(use_times(do_alloc_host(&t, nr), nr, WEIR_READ, 2), 64);
+	for (uint32_t i = 0; i < WARM_UP; i++) {
+		for (uint32_t n = 0; n < ROUNDS; n++) {
+			do_use(&t, &work, &use);
+			do_sync(&t);
+		}
+		do_free(&t, do_alloc(&t, BLOCK, 0), 0);
+		if (first || !get_stats(&t).nr_plans)
+			continue;
+		first = record->next_event;
+		assert_true(nr_slow(record, 0) >= ROUNDS / 2);
+		t.backend->desc.link[0] = said.link[0];
+	}
+	assert_int_equal(get_stats(&t).nr_plans, 2);
+	assert_true(nr_slow(record, first) <= 1);
+	test_space_close(&t);
+}
+
+/* What a use takes in place, by what the plan's input has of the machine. */
+static double link_ns_of(struct test_space *t, const struct weir_use *use)
+{
+	struct space_use resolved;
+	double serial;
+
+	assert_int_equal(bracket_resolve(t->space, use, 1, &resolved), 0);
+	return learn_link_ns(t->space, PLACE_OWN, &resolved, 1, &serial);
+}
+
+/* Two neighbours take no less time than one of them, since they share a port; and both ways take
+ * more than one. */
+static void test_space_learn_neighbours_as_one(void **state)
+{
+	static const uint32_t devices[TEST_STREAMS] = {0};
+	const struct weir_space_config config = {.budget_bytes = {[HOST] = 32 * BLOCK,
+								  [GPU0] = 2 * BLOCK,
+								  [GPU1] = 32 * BLOCK,
+								  [GPU1 + 1] = 32 * BLOCK},
+						 .block_bytes = BLOCK,
+						 .mode = WEIR_PLANNED};
+	struct weir_use read, update;
+	struct test_space t;
+	double one, both;
+
+	(void)state;
+	test_machine_open_gpus(&t, WEIR_DATA_PHANTOM, 3, devices);
+	for (uint32_t l = 0; l < t.backend->desc.nr_links; l++)
+		t.backend->desc.link[l].inplace_both_bytes_per_s =
+			t.backend->desc.link[l].inplace_bytes_per_s / 2;
+	assert_int_equal(test_space_create_config(&t, &config), 0);
+	read = use_times(do_alloc_host(&t, NR), NR, WEIR_READ, 1);
+	update = use_times(read.addr, NR, WEIR_WRITE, 1);
+	assert_int_equal(weir_prefetch(t.space, read.addr, NR * BLOCK, GPU1, NULL), 0);
+	do_sync(&t);
+	one = link_ns_of(&t, &read);
+	both = link_ns_of(&t, &update);
+	assert_true(one > 0 && both > 1.99 * one);
+	assert_int_equal(weir_prefetch(t.space, read.addr, NR / 2 * BLOCK, GPU1 + 1, NULL), 0);
+	do_sync(&t);
+	assert_true(link_ns_of(&t, &read) > 0.99 * one);
+	assert_true(link_ns_of(&t, &read) < 1.01 * one);
+	test_space_close(&t);
+}
+
 /* ------------------------------------------------------------------ bytes that are guessed */
 
 /* A bracket that names whole ranges for a launch that reads so much of each. launched: a
@@ -496,6 +587,8 @@ int main(void)
 		cmocka_unit_test(test_space_learn_what_is_not_used),
 		cmocka_unit_test(test_space_learn_which_is_used),
 		cmocka_unit_test(test_space_learn_serial_is_not_slow),
+		cmocka_unit_test(test_space_learn_slow_for_a_while),
+		cmocka_unit_test(test_space_learn_neighbours_as_one),
 		cmocka_unit_test(test_space_learn_computation_from_its_kernel),
 		cmocka_unit_test(test_space_learn_new_has_no_contents),
 		cmocka_unit_test(test_space_learn_lives_longer_than_a_period),

@@ -181,6 +181,90 @@ static void test_near_fresh_comes_near(void **state)
 	fixture_close(&f);
 }
 
+/* Rounds in which a temporary is overwritten, updated so many times, and freed. @return its
+ * range. */
+static const struct range *do_updates(struct fixture *f, uint32_t nr_rounds, uint32_t times)
+{
+	const struct range *range = NULL;
+
+	for (uint32_t i = 0; i < nr_rounds; i++) {
+		uint8_t *temporary = do_alloc(&f->t, ALL, 0);
+
+		do_fill(&f->t, 0, temporary, ALL, 0);
+		for (uint32_t n = 0; n < times; n++)
+			do_change(&f->t, 0, temporary, ALL, (uint8_t)n, n + 1);
+		do_expect(&f->t, 0, temporary, ALL, (uint8_t)times);
+		range = range_find(f->t.space, temporary);
+		do_check(&f->t);
+		do_free(&f->t, temporary, 0);
+		do_sync(&f->t);
+	}
+	return range;
+}
+
+/* The neighbour's link is as slow as the host's. A temporary's range comes again with chunks at the
+ * neighbour alone, from when there was no plan: some are exchanged for the host's, over whose link
+ * it is used at the same time; and nothing is copied. */
+static void test_near_fresh_goes_far(void **state)
+{
+	const struct range *range;
+	struct weir_link_desc *link;
+	uint64_t before;
+	struct fixture f;
+
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	test_space_open_places(&f.t, BLOCK, 2, 32, 64);
+	link = f.t.backend->desc.link;
+	link[2].inplace_bytes_per_s = link[0].inplace_bytes_per_s;
+	link[2].inplace_both_bytes_per_s = link[0].inplace_both_bytes_per_s;
+	do_updates(&f, 1, 4);
+	assert_int_equal(get_stats(&f.t).memory[HOST].bytes, 0);
+	do_updates(&f, 2 * ROUNDS, 4);
+	before = nr_copies(&f, 0) + nr_copies(&f, 1);
+	range = do_updates(&f, ROUNDS, 4);
+	assert_int_equal(nr_copies(&f, 0) + nr_copies(&f, 1), before);
+	assert_in_range(range->nr_home[HOST_PLACE], 1, NR_BLOCKS - 1);
+	test_space_close(&f.t);
+}
+
+/* Of two neighbours, the first of which has had all: kernels update a temporary over both links. */
+static void test_near_updates_are_spread(void **state)
+{
+	static const uint32_t devices[TEST_STREAMS] = {0};
+	const struct weir_space_config config = {.budget_bytes = {[HOST] = 64 * BLOCK,
+								  [GPU0] = 2 * BLOCK,
+								  [GPU1] = 32 * BLOCK,
+								  [GPU1 + 1] = 32 * BLOCK},
+						 .block_bytes = BLOCK,
+						 .mode = WEIR_PLANNED};
+	const struct range *range;
+	struct fixture f;
+	uint8_t *kept;
+
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	test_machine_open_gpus(&f.t, WEIR_DATA_REAL, 3, devices);
+	for (uint32_t l = 0; l < f.t.backend->desc.nr_links; l++)
+		if (f.t.backend->desc.link[l].a == HOST)
+			f.t.backend->desc.link[l].inplace_bytes_per_s /= 1000;
+	assert_int_equal(test_space_create_config(&f.t, &config), 0);
+	kept = do_alloc(&f.t, ALL, 0);
+	do_fill(&f.t, 0, kept, ALL, 7);
+	do_updates(&f, 1, 4);
+	for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+		range = do_updates(&f, 1, 4);
+		do_expect(&f.t, 0, kept, ALL, 7);
+	}
+	assert_non_null(f.t.space->residency->planner->plan);
+	assert_true(range->nr_home[1] >= 2 && range->nr_home[2] >= 2);
+	/* What is read alone is at one of them. */
+	range = range_find(f.t.space, kept);
+	assert_true(!range->nr_home[1] || !range->nr_home[2]);
+	do_expect(&f.t, 0, kept, ALL, 7);
+	test_space_close(&f.t);
+}
+
 /* What is on the host when the neighbour gets room is near in the end, and stays; and goes to the
  * host when the neighbour's memory is taken back. */
 static void test_near_comes_and_goes(void **state)
@@ -210,6 +294,8 @@ int main(void)
 		cmocka_unit_test(test_near_some_is_far),
 		cmocka_unit_test(test_near_unused_makes_room),
 		cmocka_unit_test(test_near_fresh_comes_near),
+		cmocka_unit_test(test_near_fresh_goes_far),
+		cmocka_unit_test(test_near_updates_are_spread),
 		cmocka_unit_test(test_near_comes_and_goes),
 	};
 

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# How near plans come to the lower bound where the search, what is learnt of the links, or where
+# blocks are at neighbours decides: the GCN on simulated machines, without bytes. Each limit is about
+# 2 % above what it takes. Needs WEIR and SOURCE_DIR. Prints a line a test.
+#
+# Labels: slow
+# Timeout: 300
+set -euo pipefail
+
+: "${WEIR:?is the program to test}"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+
+own=(--gpu-budget 33.67GB --manager weir+near)
+
+# within NAME LIMIT: an epoch takes at most so many times its bound.
+within()
+{
+	python3 - "$dir/$1.json" "$2" <<'END' || fail "$1: farther from its bound" "$dir/$1.out"
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    result = json.load(file)
+sys.exit(result["epoch_median_s"] > float(sys.argv[2]) * result["bound_s"])
+END
+	echo "ok - $1"
+}
+
+run host --machine laptop --nodes 3M --manager weir
+within host 1.20
+run one --machine h200x4 --nodes 20M "${own[@]}" --near gpu1:110GB
+within one 1.24
+run three --machine h200x4 --nodes 30M "${own[@]}" --near gpu1:110GB,gpu2:110GB,gpu3:110GB
+within three 1.245
