@@ -424,6 +424,14 @@ struct backend_ops {
 	int (*fence_done)(struct backend *b, fence_t fence);
 
 	/*
+	 * The same for who asks often and needs no prompt answer: 0 may also be said of a fence
+	 * that was reached some 100 us ago, while the backend calls functions of set_progress,
+	 * unless somebody has waited for a fence since.
+	 * Optional: fence_done. By: core (S). Blocks: no.
+	 */
+	int (*fence_seen)(struct backend *b, fence_t fence);
+
+	/*
 	 * Wait for a fence. 0: done, or an error as above: of the work before it on its stream, or
 	 * of the wait.
 	 * Required. By: core, mem, paging (P), program. Blocks: for the fence.

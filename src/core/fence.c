@@ -29,7 +29,7 @@ bool space_fence_done(struct weir_space *space, fence_t fence, int *err)
 	/* An error says that the work failed, hence is done, as the next answer says; or that there
 	 * was no answer. */
 	for (int i = 0; i < SPACE_TRIES; i++) {
-		int done = b->ops->fence_done(b, fence);
+		int done = b->ops->fence_seen(b, fence);
 
 		if (done > 0 && last && err)
 			*err = last;

@@ -79,6 +79,7 @@ HOOK(stream_wait, (stream_id_t stream, fence_t fence), (stream, fence))
 HOOK(fence_record, (stream_id_t stream, fence_t *out), (stream, out))
 HOOK(fence_untimed, (stream_id_t stream, fence_t *out), (stream, out))
 HOOK(fence_done, (fence_t fence), (fence))
+HOOK(fence_seen, (fence_t fence), (fence))
 HOOK(fence_wait, (fence_t fence), (fence))
 HOOK(device_alloc, (uint32_t memory, uint64_t bytes, void **addr), (memory, bytes, addr))
 HOOK(access_begin,
@@ -126,6 +127,7 @@ static inline void hook_install(struct backend *flaky, const struct faults *faul
 	hook.ops.fence_record = hook_fence_record;
 	hook.ops.fence_untimed = hook_fence_untimed;
 	hook.ops.fence_done = hook_fence_done;
+	hook.ops.fence_seen = hook_fence_seen;
 	hook.ops.fence_wait = hook_fence_wait;
 	hook.ops.device_alloc = hook_device_alloc;
 	hook.ops.access_begin = hook_access_begin;

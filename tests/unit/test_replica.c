@@ -228,6 +228,7 @@ static void test_replica_asks_little(void **state)
 	plain = t.backend->ops;
 	counting = *plain;
 	counting.fence_done = count_asked;
+	counting.fence_seen = count_asked;
 	t.backend->ops = &counting;
 	nr_asked = 0;
 	assert_true(replicas_of(t.space)->nr_messages > 10);

@@ -379,6 +379,7 @@ static void driver_open(struct test_space *t)
 	driver.ops = *driver.inner;
 	driver.ops.fence_record = failing_record;
 	driver.ops.fence_done = failing_done;
+	driver.ops.fence_seen = failing_done;
 	driver.ops.fence_wait = failing_wait;
 	t->backend->ops = &driver.ops;
 }

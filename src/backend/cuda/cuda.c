@@ -196,6 +196,7 @@ static const struct backend_ops cuda_ops = {
 	.fence_record = cuda_fence_record,
 	.fence_untimed = cuda_fence_untimed,
 	.fence_done = cuda_fence_done,
+	.fence_seen = cuda_fence_seen,
 	.fence_wait = cuda_fence_wait,
 	.access_begin = cuda_access_begin,
 	.access_end = cuda_access_end,

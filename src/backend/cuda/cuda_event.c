@@ -136,7 +136,7 @@ uint64_t cuda_event_time_ns(struct cuda *cuda, struct cuda_event *event)
 		ns = event->noticed_ns;
 	else
 		off = ns > dev->base_ns + BASE_MAX_NS;
-	if (off) {
+	if (off && ns > dev->base_ns) { /* who asks late does not take it back */
 		struct cuda_event *old = dev->base;
 
 		dev->base = event;

@@ -137,6 +137,35 @@ int cuda_fence_mark(struct backend *b, stream_id_t id, fence_t *out)
 	return fence_queue(cuda_of(b), id, FENCE_MARK, out);
 }
 
+/* What is known of a fence; ask: after asking the driver, if it is not known to be reached. */
+static int fence_answer(struct cuda *cuda, fence_t fence, bool ask)
+{
+	struct cuda_stream *stream;
+	int err = -EINVAL;
+	bool any = false;
+
+	if (!fence_exists(cuda, fence))
+		return err;
+	stream = fence_stream(cuda, fence);
+	err = stream && (ask || stream->refused) ? cuda_stream_retire(cuda, stream, 0, &any) : 0;
+	if (!fence_stream(cuda, fence)) {
+		err = tell(cuda, fence);
+		err = err ? err : 1;
+	}
+	return err;
+}
+
+int cuda_fence_done(struct backend *b, fence_t fence)
+{
+	struct cuda *cuda = cuda_of(b);
+	int answer;
+
+	pthread_mutex_lock(&cuda->lock);
+	answer = fence_answer(cuda, fence, true);
+	pthread_mutex_unlock(&cuda->lock);
+	return answer;
+}
+
 /*
  * Whether the migrator has looked at all streams a moment ago, and nobody has waited for anything
  * since, who would want to know at once what that was behind. To ask costs a call of the driver
@@ -149,25 +178,15 @@ static bool was_just_looked(const struct cuda *cuda)
 	       clock_now_ns() - cuda->looked_ns < 2 * CUDA_LOOK_NS;
 }
 
-int cuda_fence_done(struct backend *b, fence_t fence)
+int cuda_fence_seen(struct backend *b, fence_t fence)
 {
 	struct cuda *cuda = cuda_of(b);
-	struct cuda_stream *stream;
-	int err = -EINVAL;
-	bool any = false;
+	int answer;
 
 	pthread_mutex_lock(&cuda->lock);
-	if (!fence_exists(cuda, fence))
-		goto out;
-	stream = fence_stream(cuda, fence);
-	err = stream && !was_just_looked(cuda) ? cuda_stream_retire(cuda, stream, 0, &any) : 0;
-	if (!fence_stream(cuda, fence)) {
-		err = tell(cuda, fence);
-		err = err ? err : 1;
-	}
-out:
+	answer = fence_answer(cuda, fence, !was_just_looked(cuda));
 	pthread_mutex_unlock(&cuda->lock);
-	return err;
+	return answer;
 }
 
 /* Block until the event of a fence that is not reached is. Lock held on entry and exit, not while
@@ -211,9 +230,9 @@ int cuda_fence_wait(struct backend *b, fence_t fence)
 		/* Who waits may be the program, and what is reached be of interest to a space. */
 		asked = cuda_stream_retire(cuda, stream, err ? 0 : fence & SEQ_MASK,
 					   &cuda->noticed);
-		cuda->waited_ns = clock_now_ns();
 		err = err ? err : asked;
 	}
+	cuda->waited_ns = clock_now_ns();
 	/* Reached: what counts is how the work went, not how the wait did. */
 	if (!fence_stream(cuda, fence))
 		err = tell(cuda, fence);

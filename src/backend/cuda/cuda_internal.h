@@ -42,8 +42,9 @@
 #include "src/backend/access.h"
 #include "src/backend/cuda/driver.h"
 
-/* Reached fences of a stream whose times can be asked for. */
-#define CUDA_TIMES 512u
+/* Reached fences of a stream whose times can be asked for: more than it can have queued, 1,021
+ * launches and events, so that who looks in between misses none. */
+#define CUDA_TIMES 2048u
 /* From one look of the migrator to the next. A look takes about 2 us, so this is 4 % of a core. */
 #define CUDA_LOOK_NS UINT64_C(50000)
 /* A fence has the index of its stream's slot above so many bits; a stream's id is that index, with
@@ -492,6 +493,7 @@ int cuda_fence_record(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_untimed(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_done(struct backend *b, fence_t fence);
+int cuda_fence_seen(struct backend *b, fence_t fence);
 int cuda_fence_wait(struct backend *b, fence_t fence);
 uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
 

@@ -41,19 +41,24 @@ static void call_progress(struct cuda *cuda)
 static void *migrator(void *arg)
 {
 	struct cuda *cuda = arg;
+	bool again = false;
 
 	pthread_mutex_lock(&cuda->lock);
 	while (!cuda->stop) {
-		bool any, waits;
+		bool any, waits, call;
 
 		cuda_streams_retire(cuda, &any, &waits);
-		if (any)
+		/* Once more after the last: where a function found a lock taken, who had that may
+		 * have asked before. */
+		call = any || again;
+		again = any;
+		if (call)
 			call_progress(cuda);
-		if (any || waits) {
+		if (call || waits) {
 			pthread_mutex_unlock(&cuda->lock);
 			nap();
 			pthread_mutex_lock(&cuda->lock);
-		} else {
+		} else if (!cuda->stop) { /* it may have been set during the look */
 			pthread_cond_wait(&cuda->wake, &cuda->lock);
 		}
 	}

@@ -291,7 +291,8 @@ static uint64_t find_reached(struct cuda *cuda, const struct cuda_stream *stream
 	uint64_t not_reached = stream->last + 1;
 
 	*result = CU_SUCCESS;
-	for (uint64_t ask = reached + 1; reached + 1 < not_reached;) {
+	for (uint64_t ask = reached > stream->done ? stream->last : reached + 1;
+	     reached + 1 < not_reached;) {
 		const cu_result said =
 			cuda->driver.event_query(stream->event[ask % stream->max_events]->event);
 		const bool was_oldest = ask == stream->done + 1;

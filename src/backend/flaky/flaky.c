@@ -234,6 +234,11 @@ static int flaky_fence_done(struct backend *b, fence_t fence)
 	FLAKY_FORWARD(b, fence_done, fence);
 }
 
+static int flaky_fence_seen(struct backend *b, fence_t fence)
+{
+	FLAKY_FORWARD(b, fence_seen, fence);
+}
+
 static int flaky_fence_wait(struct backend *b, fence_t fence)
 {
 	FLAKY_FORWARD(b, fence_wait, fence);
@@ -398,6 +403,7 @@ static const struct backend_ops flaky_ops = {
 	.fence_record = flaky_fence_record,
 	.fence_untimed = flaky_fence_untimed,
 	.fence_done = flaky_fence_done,
+	.fence_seen = flaky_fence_seen,
 	.fence_wait = flaky_fence_wait,
 	.access_begin = flaky_access_begin,
 	.access_end = flaky_access_end,

@@ -532,6 +532,11 @@ static int op_fence_done(struct backend *b, fence_t fence)
 	return inner_of(b)->ops->fence_done(inner_of(b), fence);
 }
 
+static int op_fence_seen(struct backend *b, fence_t fence)
+{
+	return inner_of(b)->ops->fence_seen(inner_of(b), fence);
+}
+
 static int op_fence_wait(struct backend *b, fence_t fence)
 {
 	struct watch *w = watch_of(b);
@@ -698,6 +703,7 @@ static const struct backend_ops watch_ops = {
 	.fence_record = op_fence_record,
 	.fence_untimed = op_fence_record, /* here they are asked for */
 	.fence_done = op_fence_done,
+	.fence_seen = op_fence_seen,
 	.fence_wait = op_fence_wait,
 	.access_begin = op_access_begin,
 	.access_end = op_access_end,
