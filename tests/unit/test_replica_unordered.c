@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "tests/support/driver.h"
+#include "tests/support/errors.h"
 #include "tests/support/space.h"
 #include "weir/replica.h"
 
@@ -40,20 +41,7 @@ static uint64_t block_bytes(void)
 
 /* ------------------------------------------------------------------ the log */
 
-static struct messages {
-	unsigned int nr;
-	char last[512];
-} errors;
-
-static void keep(void *arg, enum weir_log_level level, const char *message)
-{
-	struct messages *m = arg;
-
-	if (level != WEIR_LOG_ERROR)
-		return;
-	m->nr++;
-	snprintf(m->last, sizeof(m->last), "%s", message);
-}
+static struct errors errors;
 
 static void assert_names(const void *addr)
 {
@@ -104,8 +92,8 @@ static void open_fixture(struct fixture *f)
 		do_launch_as(&f->t, stream, f->window[device], BLOCK, WEIR_READ, 1, 0, f->a);
 		do_end(&f->t, stream);
 	}
-	errors = (struct messages){0};
-	weir_log_set(keep, &errors);
+	errors = (struct errors){0};
+	weir_log_set(errors_keep, &errors);
 }
 
 static void close_fixture(struct fixture *f)

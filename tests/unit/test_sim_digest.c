@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tests/support/errors.h"
 #include "tests/unit/test_sim_machine.h"
 
 #define UNIT KIB(64)
@@ -16,19 +17,8 @@ struct fixture {
 	stream_id_t compute, lane;
 	struct backend_chunk chunk[2], host; /* of the first GPU; the first is mapped at va */
 	uint8_t *va;
-	char log[512];
-	int nr_errors;
+	struct errors errors;
 };
-
-static void keep_message(void *arg, enum weir_log_level level, const char *message)
-{
-	struct fixture *f = arg;
-
-	if (level != WEIR_LOG_ERROR)
-		return;
-	f->nr_errors++;
-	snprintf(f->log, sizeof(f->log), "%s", message);
-}
 
 static struct fixture *fixture_create(enum weir_data data)
 {
@@ -45,7 +35,7 @@ static struct fixture *fixture_create(enum weir_data data)
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(f->b->ops->chunk_create(f->b, GPU0, UNIT, 0, &f->chunk[i]), 0);
 	assert_int_equal(f->b->ops->map(f->b, f->va, &f->chunk[0], BACKEND_PROT_WRITE, 1), 0);
-	weir_log_set(keep_message, f);
+	weir_log_set(errors_keep, &f->errors);
 	return f;
 }
 
@@ -76,7 +66,7 @@ static int teardown(void **state)
 	assert_int_equal(sim_leaks(b), 0);
 	b->ops->destroy(b);
 	weir_log_set(NULL, NULL);
-	assert_int_equal(f->nr_errors, 0);
+	assert_int_equal(f->errors.nr, 0);
 	free(f);
 	return 0;
 }
@@ -344,12 +334,12 @@ static void expect_trap(struct fixture *f, uint32_t ticket, const char *part)
 
 	assert_int_equal(sync_stream(f, f->lane), 0);
 	assert_int_equal(sync_stream(f, f->compute), 0);
-	assert_int_equal(f->nr_errors, 0);
+	assert_int_equal(f->errors.nr, 0);
 	assert_int_equal(f->b->ops->digest_take(f->b, ticket, &digest), -WEIR_ETRAP);
-	assert_int_equal(f->nr_errors, 1);
-	if (!strstr(f->log, part))
-		fail_msg("\"%s\" does not say \"%s\"", f->log, part);
-	f->nr_errors = 0;
+	assert_int_equal(f->errors.nr, 1);
+	if (!strstr(f->errors.last, part))
+		fail_msg("\"%s\" does not say \"%s\"", f->errors.last, part);
+	f->errors.nr = 0;
 	assert_int_equal(f->b->ops->digest_take(f->b, ticket, NULL), -EINVAL);
 }
 

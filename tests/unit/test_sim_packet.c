@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tests/support/errors.h"
 #include "tests/unit/test_sim_machine.h"
 
 #define UNIT KIB(64)
@@ -20,19 +21,8 @@ struct fixture {
 	struct backend_chunk chunk[NR]; /* of the first GPU, mapped there at va in order */
 	struct backend_chunk packet, index;
 	uint8_t *va;
-	char log[512];
-	int nr_errors;
+	struct errors errors;
 };
-
-static void keep_message(void *arg, enum weir_log_level level, const char *message)
-{
-	struct fixture *f = arg;
-
-	if (level != WEIR_LOG_ERROR)
-		return;
-	f->nr_errors++;
-	snprintf(f->log, sizeof(f->log), "%s", message);
-}
 
 static struct fixture *fixture_create(enum weir_data data)
 {
@@ -57,7 +47,7 @@ static struct fixture *fixture_create(enum weir_data data)
 	assert_int_equal(f->b->ops->access_guard(f->b, f->va, true), 0);
 	for (uint32_t i = 0; i < LISTED && data == WEIR_DATA_REAL; i++)
 		((uint32_t *)f->index.alias)[i] = i * STEP;
-	weir_log_set(keep_message, f);
+	weir_log_set(errors_keep, &f->errors);
 	return f;
 }
 
@@ -91,7 +81,7 @@ static int teardown(void **state)
 	assert_int_equal(sim_leaks(b), 0);
 	b->ops->destroy(b);
 	weir_log_set(NULL, NULL);
-	assert_int_equal(f->nr_errors, 0);
+	assert_int_equal(f->errors.nr, 0);
 	free(f);
 	return 0;
 }
@@ -130,10 +120,10 @@ static int sync_stream(struct fixture *f, stream_id_t stream)
 static void expect_trap(struct fixture *f, stream_id_t stream, const char *part)
 {
 	assert_int_equal(sync_stream(f, stream), -WEIR_ETRAP);
-	assert_int_equal(f->nr_errors, 1);
-	if (!strstr(f->log, part))
-		fail_msg("\"%s\" does not say \"%s\"", f->log, part);
-	f->nr_errors = 0;
+	assert_int_equal(f->errors.nr, 1);
+	if (!strstr(f->errors.last, part))
+		fail_msg("\"%s\" does not say \"%s\"", f->errors.last, part);
+	f->errors.nr = 0;
 }
 
 /* ------------------------------------------------------------------ time */
@@ -304,8 +294,8 @@ static void test_memory_refused(void **state)
 	assert_int_equal(f->b->ops->chunk_create(f->b, GPU0, UNIT, 2, &other), 0);
 	packet.packet = other.alias;
 	assert_int_equal(f->b->ops->packet(f->b, f->lane, &packet), -EACCES);
-	assert_int_equal(f->nr_errors, 1);
-	f->nr_errors = 0;
+	assert_int_equal(f->errors.nr, 1);
+	f->errors.nr = 0;
 	f->b->ops->chunk_destroy(f->b, &other);
 	packet.packet = (char *)f->packet.alias + UNIT - 16;
 	assert_int_equal(f->b->ops->packet(f->b, f->lane, &packet), -EINVAL);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "tests/support/errors.h"
 #include "tests/unit/test_sim_machine.h"
 
 #define UNIT KIB(64)
@@ -22,19 +23,8 @@ struct fixture {
 	struct backend_chunk chunk[NR]; /* mapped at va in order; the last one on the host */
 	struct backend_chunk spare;	/* on the host */
 	uint8_t *va;
-	char log[512];
-	int nr_errors;
+	struct errors errors;
 };
-
-static void keep_message(void *arg, enum weir_log_level level, const char *message)
-{
-	struct fixture *f = arg;
-
-	if (level != WEIR_LOG_ERROR)
-		return;
-	f->nr_errors++;
-	snprintf(f->log, sizeof(f->log), "%s", message);
-}
 
 static int setup(void **state)
 {
@@ -59,7 +49,7 @@ static int setup(void **state)
 			0);
 	}
 	assert_int_equal(f->b->ops->access_guard(f->b, f->va, true), 0);
-	weir_log_set(keep_message, f);
+	weir_log_set(errors_keep, &f->errors);
 	*state = f;
 	return 0;
 }
@@ -108,11 +98,12 @@ static void expect_trap(struct fixture *f, int err, const char *part, uint32_t b
 
 	snprintf(name, sizeof(name), "block %u of", block);
 	assert_int_equal(err, -WEIR_ETRAP);
-	assert_int_equal(f->nr_errors, 1);
-	if (!strstr(f->log, part) || !strstr(f->log, name) || !strstr(f->log, "'touch'"))
-		fail_msg("\"%s\" does not say \"%s\", block %u and the kernel", f->log, part,
-			 block);
-	f->nr_errors = 0;
+	assert_int_equal(f->errors.nr, 1);
+	if (!strstr(f->errors.last, part) || !strstr(f->errors.last, name) ||
+	    !strstr(f->errors.last, "'touch'"))
+		fail_msg("\"%s\" does not say \"%s\", block %u and the kernel", f->errors.last,
+			 part, block);
+	f->errors.nr = 0;
 }
 
 /* What is right still runs. */
@@ -129,7 +120,7 @@ static void expect_sound(struct fixture *f)
 				     use_of(f->va + i * UNIT, UNIT, WEIR_WRITE)),
 				 0);
 	assert_int_equal(sum, 10 + 11 + 12 + 13);
-	assert_int_equal(f->nr_errors, 0);
+	assert_int_equal(f->errors.nr, 0);
 }
 
 /* ------------------------------------------------------------------ touches */
@@ -231,8 +222,8 @@ static void test_touch_of_everything(void **state)
 		assert_int_equal(f->b->ops->launch(f->b, f->compute, &launch), 0);
 		f->b->ops->access_end(f->b, f->compute, NULL);
 		assert_int_equal(sync_stream(f), -WEIR_ETRAP);
-		assert_int_equal(f->nr_errors, 1);
-		f->nr_errors = 0;
+		assert_int_equal(f->errors.nr, 1);
+		f->errors.nr = 0;
 		for (uint32_t i = 0; i < NR; i++)
 			if (i != 1)
 				assert_int_equal(((uint8_t *)f->chunk[i].alias)[0], 10 + i);
@@ -498,9 +489,9 @@ static int copy_two(struct fixture *f, struct backend_copy first, struct backend
 static void expect_copy_trap(struct fixture *f, int err)
 {
 	assert_int_equal(err, -WEIR_ETRAP);
-	assert_int_equal(f->nr_errors, 1);
-	assert_non_null(strstr(f->log, "they have no order"));
-	f->nr_errors = 0;
+	assert_int_equal(f->errors.nr, 1);
+	assert_non_null(strstr(f->errors.last, "they have no order"));
+	f->errors.nr = 0;
 }
 
 /* Two copies of which one writes what the other one reads or writes. */
