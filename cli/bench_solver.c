@@ -140,8 +140,10 @@ static void write_mechanisms(FILE *out, const struct manager_stats *stats)
 			replica_mechanism_name(how), stats->nr_sent[how], stats->sent_bytes[how]);
 	fprintf(out,
 		"\"blocks\":{\"bytes\":%" PRIu64 "},\"in-place\":{\"bytes\":%" PRIu64
-		"},\"local\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}",
-		stats->moved_bytes, moved[WEIR_CAUSE_INPLACE], stats->nr_local, stats->local_bytes);
+		"},\"local\":{\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64
+		"},\"lists\":{\"bytes\":%" PRIu64 "}}",
+		stats->moved_bytes, moved[WEIR_CAUSE_INPLACE], stats->nr_local, stats->local_bytes,
+		stats->list_bytes);
 }
 
 static void write_members(FILE *out, const void *of)

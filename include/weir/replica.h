@@ -213,6 +213,9 @@ struct weir_replica_stats {
 	uint64_t sent_bytes[WEIR_REPLICA_MECHANISM_NR];
 	/** Messages among them between copies in one memory, and their bytes: over no link. */
 	uint64_t nr_local, local_bytes;
+	/** Beside them: numbers of lists that devices got from the host's memory, each as it first
+	 * packs or unpacks by it, and again where a budget had no room for them meanwhile. */
+	uint64_t list_bytes;
 	uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_MESSAGE_KIND_NR];
 	uint64_t copy_bytes[WEIR_MEMORIES_MAX]; /**< now, in each memory */
 };

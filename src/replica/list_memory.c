@@ -27,6 +27,8 @@ static int slice_make(struct weir_space *space, struct list *list, uint8_t own, 
 		err = space->backend->ops->copy_beside(space->backend, stream, &copy, 1);
 	if (err)
 		chunks_put(space, own, &slice->chunk);
+	else
+		replicas_of(space)->stats.list_bytes += bytes;
 	slice->stream = stream;
 	slice->fenced = slice->done = false;
 	return err;

@@ -320,8 +320,10 @@ for line in open(sys.argv[1]):
     causes = "demand", "prefetch", "eviction", "write-back", "in-place"
     by_cause = {c: sum(way[c] for way in r["bytes"].values()) for c in causes}
     how = {name: m["bytes"] for name, m in r["mechanisms"].items()}
-    # Copies inside one memory cross no link.
+    # Copies inside one memory cross no link. Lists come from the host, where packets go by them.
     local = how.pop("local")
+    lists = how.pop("lists")
+    assert (lists > 0) == (how["packets"] > 0 and r["manager"].startswith("weir")), who
     assert how.keys() == seen.keys() and how["in-place"] == by_cause["in-place"], who
     assert sum(how.values()) - local == sum(by_cause.values()), (who, by_cause)
     assert not local or r["manager"].startswith("weir") and p["data"] == "real", who
@@ -354,6 +356,8 @@ for line in open(sys.argv[1]):
     m = r["mechanisms"]
     assert m["packets"]["messages"] > 0 or r["manager"] != "weir", m
     assert not m["local"]["bytes"], m
+    lists = m.pop("lists")["bytes"]
+    assert (lists > 0) == (r["manager"] == "weir"), lists
     assert sum(m[how]["bytes"] for how in m) == sum(sum(c.values()) for c in r["bytes"].values()), m
     # A size is two words.
     at = row.index("all")

@@ -281,6 +281,10 @@ static void test_lists_of_many_packets(void **state)
 		stats = get_replica_stats(&t);
 		assert_int_equal(stats.nr_sent[WEIR_SENT_PACKETS] > 0, room);
 		assert_int_equal(stats.nr_sent[WEIR_SENT_RUNS] > 0, !room);
+		/* Both devices need all of the list, some of it in more than one place: what a
+		 * packet goes by begins at a multiple of LIST_ALIGN numbers. */
+		assert_in_range(stats.list_bytes, room * 2 * list.nr * sizeof(uint32_t),
+				room * 2 * list.nr * sizeof(uint32_t) * LIST_ALIGN);
 		/* Where memory is needed, what packets had goes before any copy. */
 		do_sync(&t);
 		assert_int_equal(weir_space_set_budget(t.space, GPU1, (blocks + 2) * BLOCK), 0);

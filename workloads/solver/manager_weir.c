@@ -205,6 +205,7 @@ static void stats(struct solver_manager *m, struct manager_stats *out)
 	memcpy(out->near, space.link_bytes, sizeof(out->near));
 	out->nr_local = replica.nr_local;
 	out->local_bytes = replica.local_bytes;
+	out->list_bytes = replica.list_bytes;
 	out->moved_bytes = moved_bytes(&space);
 	memcpy(out->nr_sent, replica.nr_sent, sizeof(out->nr_sent));
 	memcpy(out->sent_bytes, replica.sent_bytes, sizeof(out->sent_bytes));
