@@ -80,7 +80,7 @@ struct manager_stats {
 	 * are sent. What kernels read in place is no message. */
 	uint64_t nr_sent[WEIR_REPLICA_MECHANISM_NR], sent_bytes[WEIR_REPLICA_MECHANISM_NR];
 	uint64_t nr_local, local_bytes; /* those among them inside one memory, over no link */
-	uint64_t list_bytes;		/* beside them: lists from the host, to pack and unpack by */
+	uint64_t list_bytes;		/* beside them: lists from the host, for packets */
 	uint64_t moved_bytes;		/* of the same managers: of blocks that moved beside that */
 	uint64_t nr_faults, nr_first_touches; /* managed memory only */
 	/* Of managers that move blocks, else 0: a block's size; how many of the device's memory are
