@@ -762,8 +762,9 @@ int arena_check(const struct range *range);
 /* Note an error of finished work. */
 void space_note_error(struct weir_space *space, int err);
 
-/* Whether a fence is known to be reached. An error of its work is noted, and told: err may be
- * NULL, and is left alone without one. */
+/* Whether a fence is known to be reached, which it may have been for some 100 us (fence_seen of
+ * the backend). An error of its work is noted, and told: err may be NULL, and is left alone without
+ * one. */
 bool space_fence_done(struct weir_space *space, fence_t fence, int *err);
 
 /* A fence for what is queued on one of the backend's streams; tries more than once. */

@@ -135,17 +135,21 @@ void near_advance(struct weir_space *space)
 			r->next_near = (r->next_near + 1) % space->nr_ranges;
 }
 
-/* Whether a block has a chunk of a neighbour's and no contents, so that it may have another one.
- * settle: as in near_place_fresh(). */
+/* Whether a block has a chunk and no contents, so that it may have another one. settle: as in
+ * near_place_fresh(). */
 static bool is_spare(const struct weir_space *space, const struct range *range, uint32_t i,
 		     const struct settle *settle)
 {
 	const struct block *block = &range->block[i];
 
-	return block_is_backed(block) && space_is_near(space, block->at.home->place) &&
-	       block->at.dead && !block_is_moving(block) && !block_is_cleaning(block) &&
-	       !range_block_is_pinned(space, range, i) &&
+	return block_is_backed(block) && block->at.dead && !block_is_moving(block) &&
+	       !block_is_cleaning(block) && !range_block_is_pinned(space, range, i) &&
 	       (settle || range_block_last_use(space, range, i) <= space->done_seq);
+}
+
+static bool is_near(const struct weir_space *space, const struct block *block)
+{
+	return block_is_backed(block) && space_is_near(space, block->at.home->place);
 }
 
 /* Give a spare block a chunk of another place, if that has any. */
@@ -189,7 +193,7 @@ static int spread_fresh(struct weir_space *space, struct range *range, uint32_t 
 		uint32_t i = range_nth_block(range, n);
 		place_t from, to;
 
-		if (!is_spare(space, range, i, settle))
+		if (!is_near(space, &range->block[i]) || !is_spare(space, range, i, settle))
 			continue;
 		from = range->block[i].at.home->place;
 		if (!is_crowded(space, range, from))
@@ -213,7 +217,7 @@ static int place_far(struct weir_space *space, struct range *range, uint32_t lev
 	for (uint32_t n = range->nr_blocks; !err && n-- > level && range->nr_home[host] < far;) {
 		uint32_t i = range_nth_block(range, n);
 
-		if (is_spare(space, range, i, settle))
+		if (is_near(space, &range->block[i]) && is_spare(space, range, i, settle))
 			err = exchange(space, range, i, host, settle);
 	}
 	return err;
@@ -236,13 +240,9 @@ int near_place_fresh(struct weir_space *space, const struct space_use *use, uint
 		return place_far(space, range, level, far, settle);
 	for (uint32_t n = level; n < range->nr_blocks && range->nr_home[host] > far; n++) {
 		uint32_t i = range_nth_block(range, n);
-		struct block *block = &range->block[i];
 		struct chunk *chunk;
 
-		if (!block_is_settled_at(block, host) || !block->at.dead ||
-		    block_is_cleaning(block) || range_block_is_pinned(space, range, i))
-			continue;
-		if (!settle && range_block_last_use(space, range, i) > space->done_seq)
+		if (!block_is_at(&range->block[i], host) || !is_spare(space, range, i, settle))
 			continue;
 		chunk = near_chunk(space, range);
 		for (place_t place = (place_t)space->nr_devices; !chunk && settle && place < host;

@@ -176,6 +176,19 @@ static bool try_near(struct search *s, double near, uint32_t i, uint32_t j)
 	return false;
 }
 
+/* Add to all levels of a life. */
+static void shift_levels(struct search *s, uint32_t life, double by)
+{
+	const struct stages *stages = s->stages;
+
+	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++) {
+		double *level = &s->level[stages->visit[v]];
+
+		if (!s->streams[stages->visit[v]])
+			*level = clip(*level + by, stages->blocks[life]);
+	}
+}
+
 /* Try all levels of one life, by the step, at once. saved: room for all levels. */
 static bool try_life(struct search *s, uint32_t life, double by, double *saved)
 {
@@ -183,13 +196,9 @@ static bool try_life(struct search *s, uint32_t life, double by, double *saved)
 	uint32_t first = stages->first_visit[life], end = stages->first_visit[life + 1];
 
 	s->work += end - first;
-	for (uint32_t v = first; v < end; v++) {
-		double *level = &s->level[stages->visit[v]];
-
-		saved[v] = *level;
-		if (!s->streams[stages->visit[v]])
-			*level = clip(*level + by, stages->blocks[life]);
-	}
+	for (uint32_t v = first; v < end; v++)
+		saved[v] = s->level[stages->visit[v]];
+	shift_levels(s, life, by);
 	if (accept(s))
 		return true;
 	for (uint32_t v = first; v < end; v++)
@@ -213,19 +222,6 @@ static bool meet_first(const struct search *s, uint32_t t, uint32_t u, uint32_t 
 		w += other < at;
 	}
 	return false;
-}
-
-/* Add to all levels of a life. */
-static void shift_levels(struct search *s, uint32_t life, double by)
-{
-	const struct stages *stages = s->stages;
-
-	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++) {
-		double *level = &s->level[stages->visit[v]];
-
-		if (!s->streams[stages->visit[v]])
-			*level = clip(*level + by, stages->blocks[life]);
-	}
 }
 
 /* Try to shift the step from all levels of one life to all of another: where only those of a stage

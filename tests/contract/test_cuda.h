@@ -12,6 +12,7 @@
 #include "src/backend/cuda/driver.h"
 #include "tests/contract/cases/cases.h"
 #include "tests/fakecuda/fakecuda.h"
+#include "tests/support/log_watch.h"
 
 #define UNIT KIB(64)
 
@@ -66,33 +67,6 @@ static inline int teardown(void **state)
 }
 
 /* ------------------------------------------------------------------ the log */
-
-/* Messages of one level since log_watch(), any thread's: how many, the first and the last. */
-struct log_watch {
-	pthread_mutex_t lock;
-	enum weir_log_level level;
-	char first[512], last[512];
-	unsigned int nr;
-};
-
-static inline void log_watch_take(void *arg, enum weir_log_level level, const char *message)
-{
-	struct log_watch *w = arg;
-
-	pthread_mutex_lock(&w->lock);
-	if (level == w->level) {
-		if (!w->nr++)
-			snprintf(w->first, sizeof(w->first), "%s", message);
-		snprintf(w->last, sizeof(w->last), "%s", message);
-	}
-	pthread_mutex_unlock(&w->lock);
-}
-
-static inline void log_watch(struct log_watch *w, enum weir_log_level level)
-{
-	*w = (struct log_watch){.lock = PTHREAD_MUTEX_INITIALIZER, .level = level};
-	weir_log_set(log_watch_take, w);
-}
 
 static inline void assert_has(const char *text, const char *part)
 {

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "tests/support/driver.h"
-#include "tests/support/errors.h"
+#include "tests/support/log_watch.h"
 #include "tests/support/space.h"
 #include "weir/replica.h"
 
@@ -41,7 +41,7 @@ static uint64_t block_bytes(void)
 
 /* ------------------------------------------------------------------ the log */
 
-static struct errors errors;
+static struct log_watch errors;
 
 static void assert_names(const void *addr)
 {
@@ -92,8 +92,7 @@ static void open_fixture(struct fixture *f)
 		do_launch_as(&f->t, stream, f->window[device], BLOCK, WEIR_READ, 1, 0, f->a);
 		do_end(&f->t, stream);
 	}
-	errors = (struct errors){0};
-	weir_log_set(errors_keep, &errors);
+	log_watch(&errors, WEIR_LOG_ERROR);
 }
 
 static void close_fixture(struct fixture *f)

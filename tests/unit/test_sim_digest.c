@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tests/support/errors.h"
+#include "tests/support/log_watch.h"
 #include "tests/unit/test_sim_machine.h"
 
 #define UNIT KIB(64)
@@ -17,7 +17,7 @@ struct fixture {
 	stream_id_t compute, lane;
 	struct backend_chunk chunk[2], host; /* of the first GPU; the first is mapped at va */
 	uint8_t *va;
-	struct errors errors;
+	struct log_watch errors;
 };
 
 static struct fixture *fixture_create(enum weir_data data)
@@ -35,7 +35,7 @@ static struct fixture *fixture_create(enum weir_data data)
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(f->b->ops->chunk_create(f->b, GPU0, UNIT, 0, &f->chunk[i]), 0);
 	assert_int_equal(f->b->ops->map(f->b, f->va, &f->chunk[0], BACKEND_PROT_WRITE, 1), 0);
-	weir_log_set(errors_keep, &f->errors);
+	log_watch(&f->errors, WEIR_LOG_ERROR);
 	return f;
 }
 

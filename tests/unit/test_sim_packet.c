@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tests/support/errors.h"
+#include "tests/support/log_watch.h"
 #include "tests/unit/test_sim_machine.h"
 
 #define UNIT KIB(64)
@@ -21,7 +21,7 @@ struct fixture {
 	struct backend_chunk chunk[NR]; /* of the first GPU, mapped there at va in order */
 	struct backend_chunk packet, index;
 	uint8_t *va;
-	struct errors errors;
+	struct log_watch errors;
 };
 
 static struct fixture *fixture_create(enum weir_data data)
@@ -47,7 +47,7 @@ static struct fixture *fixture_create(enum weir_data data)
 	assert_int_equal(f->b->ops->access_guard(f->b, f->va, true), 0);
 	for (uint32_t i = 0; i < LISTED && data == WEIR_DATA_REAL; i++)
 		((uint32_t *)f->index.alias)[i] = i * STEP;
-	weir_log_set(errors_keep, &f->errors);
+	log_watch(&f->errors, WEIR_LOG_ERROR);
 	return f;
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "tests/support/errors.h"
+#include "tests/support/log_watch.h"
 #include "tests/unit/test_sim_machine.h"
 
 #define UNIT KIB(64)
@@ -23,7 +23,7 @@ struct fixture {
 	struct backend_chunk chunk[NR]; /* mapped at va in order; the last one on the host */
 	struct backend_chunk spare;	/* on the host */
 	uint8_t *va;
-	struct errors errors;
+	struct log_watch errors;
 };
 
 static int setup(void **state)
@@ -49,7 +49,7 @@ static int setup(void **state)
 			0);
 	}
 	assert_int_equal(f->b->ops->access_guard(f->b, f->va, true), 0);
-	weir_log_set(errors_keep, &f->errors);
+	log_watch(&f->errors, WEIR_LOG_ERROR);
 	*state = f;
 	return 0;
 }

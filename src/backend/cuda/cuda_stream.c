@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams, in slots, and what of them is reached. A fence is an event, until it is known to be
- * reached: then its time is kept and the event used again. Events of a stream are reached in order,
- * so that one number says which are; those of the default streams of threads, which have one name,
- * count as reached in the order in which they were recorded.
+ * Streams, in slots, and what of them is reached. A fence is an event until it is known to be
+ * reached. Then the event is used again; one that is timed, once its time was asked for or nobody
+ * can ask any more. Events of a stream are reached in order, so that one number says which are;
+ * those of the default streams of threads, which have one name, count as reached in the order in
+ * which they were recorded.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -225,6 +225,9 @@ struct cuda_driver {
 int cuda_driver_open(struct cuda_driver *driver, const char *library, bool quiet);
 void cuda_driver_close(struct cuda_driver *driver);
 
+/* cuda_error() of any result but success. */
+int cuda_failure(const struct cuda_driver *driver, cu_result result, const char *call);
+
 /*
  * The one place that turns results into errors: 0, or a negative error, logged with the call and
  * the driver's own words, but for CU_NOT_READY (-EAGAIN) and CU_OUT_OF_MEMORY (-ENOMEM), which
@@ -232,8 +235,6 @@ void cuda_driver_close(struct cuda_driver *driver);
  * A result that says that the context is lost is logged once for all machines that are open, since
  * every call has it from then on.
  */
-int cuda_failure(const struct cuda_driver *driver, cu_result result, const char *call);
-
 static inline int cuda_error(const struct cuda_driver *driver, cu_result result, const char *call)
 {
 	return result == CU_SUCCESS ? 0 : cuda_failure(driver, result, call);
