@@ -54,6 +54,10 @@ nr=$(grep -c ' passed$' "$dir/text")
 [ "$(grep -c '"passed":true' "$OUT/summary.jsonl")" -eq "$nr" ] || fail "the summary differs"
 python3 -c 'import json, sys; [json.loads(line) for line in sys.stdin]' <"$OUT/summary.jsonl"
 
+# With several GPUs the driver refuses what threads do at once.
+FAKECUDA_DEVICES=2 "$dir/pack/run" --fake --quick --only mem_random >"$dir/text" ||
+	fail "two GPUs: $(cat "$dir/text")"
+
 # What is broken is told: the kernels' library is another one.
 cp "$dir/pack/fake/libcuda-fake.so.1" "$dir/pack/fake/libweir-test-fake.so"
 status=0

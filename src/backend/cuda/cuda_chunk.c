@@ -28,7 +28,7 @@ static int alias_map(struct cuda *cuda, struct cuda_chunk *chunk, bool quiet)
 		   "cuMemMap");
 	if (err)
 		goto err_release;
-	err = made(cuda, quiet, driver->mem_access(chunk->alias, chunk->bytes, access, nr),
+	err = made(cuda, quiet, cuda_access_call(cuda, chunk->alias, chunk->bytes, access, nr),
 		   "cuMemSetAccess");
 	if (err)
 		goto err_unmap;

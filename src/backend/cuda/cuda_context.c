@@ -159,13 +159,27 @@ size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t
 	return nr;
 }
 
+cu_result cuda_access_call(struct cuda *cuda, cu_ptr addr, uint64_t bytes,
+			   const struct cu_access *list, size_t nr)
+{
+	/* With several GPUs two threads in this call are too many for the driver (580.159): one is
+	 * told now and then that its memory is mapped already (208). It is the process's driver. */
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+	cu_result result;
+
+	pthread_mutex_lock(&one);
+	result = cuda->driver.mem_access(addr, bytes, list, nr);
+	pthread_mutex_unlock(&one);
+	return result;
+}
+
 int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct cu_access *list,
 		    size_t nr)
 {
 	int err;
 
 	cuda_relax(cuda);
-	err = cuda_error(&cuda->driver, cuda->driver.mem_access(addr, bytes, list, nr),
+	err = cuda_error(&cuda->driver, cuda_access_call(cuda, addr, bytes, list, nr),
 			 "cuMemSetAccess");
 	cuda_unrelax(cuda);
 	return err;

@@ -272,7 +272,9 @@ uint64_t cuda_gpus_of(const struct cuda *cuda, uint64_t devices);
 size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t devices,
 		       struct cu_access list[WEIR_DEVICES_MAX + 1], size_t nr);
 
-/* Have the driver set it. */
+/* Have the driver set it; the bare call, for who has errors of its own. No lock is needed. */
+cu_result cuda_access_call(struct cuda *cuda, cu_ptr addr, uint64_t bytes,
+			   const struct cu_access *list, size_t nr);
 int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct cu_access *list,
 		    size_t nr);
 
