@@ -129,7 +129,7 @@ static const char *find_broken(const struct block *block, place_t own)
 		return "is clean but dead";
 	if (at->below && place_rank(own, at->home->place) >= place_rank(own, at->below->place))
 		return "has a lower copy that is not at a lower place";
-	if (at->home && at->mapped == at->source && at->source)
+	if (at->source && at->mapped == at->source && !at->mapped->stale)
 		return "is moving but mapped to the source";
 	if (block_is_stale(block) && !at->mapped->stale)
 		return "is mapped to a chunk of another block that does not say so";

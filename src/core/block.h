@@ -11,8 +11,10 @@
  *
  * and one chunk that the address shows, to all devices:
  *
- *   mapped   home; or NULL, until a bracket names the block; or a chunk that was home and that
- *            another block took, while launches still use it here (stale; see migrate_take())
+ *   mapped   home; or NULL, until a bracket names the block; or a chunk that was home and is so
+ *            no more (stale): another block took it, while launches still use it here (see
+ *            migrate_take()), or it was left until somebody has the time to unmap it. While the
+ *            block moves down, that may be the source
  *
  * What else is said of a block is an equation over these: see the functions below. block_change()
  * is the one function that changes them; it keeps the range's counts and refuses what is no legal

@@ -38,6 +38,16 @@ struct lend_pass {
 	uint64_t nr; /* that it is to have */
 };
 
+/* The same where chunks may be free that some address still shows. */
+static int lend_shown(struct weir_space *space, struct range_owner *owner)
+{
+	int err = lend_one(space, owner);
+
+	while (err == -EAGAIN && migrate_drop_stale(space))
+		err = lend_one(space, owner);
+	return err;
+}
+
 /* A part of a pass: until an owner has so many. */
 static int lend_until(struct weir_space *space, struct range_owner *owner, uint64_t nr,
 		      struct settle *settle)
@@ -45,7 +55,7 @@ static int lend_until(struct weir_space *space, struct range_owner *owner, uint6
 	while (owner->nr_lent < nr) {
 		uint64_t left = nr - owner->nr_lent;
 		struct chunk *chunk;
-		int err = lend_one(space, owner);
+		int err = lend_shown(space, owner);
 
 		if (!err)
 			continue;
@@ -60,7 +70,7 @@ static int lend_until(struct weir_space *space, struct range_owner *owner, uint6
 			return -ENOMEM;
 		pmm_chunk_put(&space->pmm[owner->place], chunk);
 		/* Launches may still use it where it was: then they are waited for. */
-		if (lend_one(space, owner))
+		if (lend_shown(space, owner))
 			return settle_on_any(space, settle) ? SETTLE_WAIT : -ENOMEM;
 	}
 	return 0;
@@ -109,7 +119,7 @@ bool space_lend(struct weir_space *space, struct range_owner *owner, uint64_t nr
 
 bool space_lend_free(struct weir_space *space, struct range_owner *owner)
 {
-	if (lend_one(space, owner))
+	if (lend_shown(space, owner))
 		return false;
 	space->ops->resized(space);
 	return true;

@@ -29,7 +29,7 @@ int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i)
 	err = space->backend->ops->unmap(space->backend, range_block_addr(space, range, i));
 	if (err)
 		return err;
-	block->at.mapped->stale = false;
+	block->at.mapped->stale--;
 	block_set_mapped(range, block, NULL);
 	space->nr_stale--;
 	space->epoch++;
@@ -37,8 +37,9 @@ int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i)
 	return 0;
 }
 
-void migrate_drop_stale(struct weir_space *space)
+bool migrate_drop_stale(struct weir_space *space)
 {
+	const uint64_t before = space->nr_stale;
 	uint32_t left = DROP_MAX;
 
 	for (uint32_t r = 0; r < space->nr_ranges && space->nr_stale; r++) {
@@ -52,7 +53,7 @@ void migrate_drop_stale(struct weir_space *space)
 			if (!block_is_stale(&range->block[i]))
 				continue;
 			if (!left)
-				return;
+				return space->nr_stale < before;
 			if (!range_block_is_held(space, range, i)) {
 				space_note_error(space, migrate_unstale(space, range, i));
 				left--;
@@ -62,6 +63,7 @@ void migrate_drop_stale(struct weir_space *space)
 				range->first_stale = i + 1;
 		}
 	}
+	return space->nr_stale < before;
 }
 
 static int map_block(struct weir_space *space, struct range *range, uint32_t i,
@@ -161,22 +163,64 @@ int migrate_back(struct weir_space *space, struct range *range, uint32_t i, stru
 	return 0;
 }
 
-int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
+/* The chunk that the block is mapped to is not going to be its home any more. */
+static void note_stale(struct weir_space *space, struct range *range, uint32_t i)
+{
+	range->block[i].at.mapped->stale++;
+	range->first_stale = range->nr_stale ? MIN(range->first_stale, i) : i;
+	space->nr_stale++;
+}
+
+/* The block keeps its chunk after all. */
+static void note_fresh(struct weir_space *space, const struct block *block)
+{
+	block->at.mapped->stale--;
+	space->nr_stale--;
+}
+
+/* The block's chunk goes, and nobody uses its address until it is mapped anew: it may show the
+ * chunk until somebody has the time to take that away, see migrate_drop_stale(). */
+static int leave_address(struct weir_space *space, struct range *range, uint32_t i)
+{
+	const struct block *block = &range->block[i];
+
+	if (block_is_unmapped(block) || block->at.home->stale || space->mode == WEIR_FIXED ||
+	    pmm_nr_beyond(&space->pmm[block->at.home->place]))
+		return migrate_unplug(space, range, i);
+	note_stale(space, range, i);
+	return 0;
+}
+
+/* The dead block loses its home; its address is left as it is. */
+static void lose_home(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
 	struct chunk *home = block->at.home;
-	int err;
 
 	assert(block->at.dead && !block_is_moving(block) && !block->at.below);
-	err = migrate_unplug(space, range, i);
-	if (err)
-		return err;
 	migrate_change_home(space, range, i,
 			    &(struct copies){.mapped = block->at.mapped, .dead = true},
 			    WEIR_CAUSE_EVICTION);
 	tracing_place(space, range, i, home);
 	migrate_vacate(space, home);
-	return 0;
+}
+
+int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
+{
+	int err = migrate_unplug(space, range, i);
+
+	if (!err)
+		lose_home(space, range, i);
+	return err;
+}
+
+int migrate_unback_later(struct weir_space *space, struct range *range, uint32_t i)
+{
+	int err = leave_address(space, range, i);
+
+	if (!err)
+		lose_home(space, range, i);
+	return err;
 }
 
 void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block)
@@ -242,23 +286,19 @@ int migrate_queue(struct weir_space *space, struct range *range, uint32_t i, con
 	return 0;
 }
 
-/* The chunk that the block is mapped to is not going to be its home any more. */
-static void note_stale(struct weir_space *space, struct range *range, uint32_t i)
-{
-	range->block[i].at.mapped->stale = true;
-	range->first_stale = range->nr_stale ? MIN(range->first_stale, i) : i;
-	space->nr_stale++;
-}
-
 void migrate_undo(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
 	struct chunk *home = block->at.home;
 	struct copies to = block->at;
 
-	unplug_surely(space, range, i);
-	if (block->at.mapped)
-		note_stale(space, range, i);
+	if (block->at.mapped && block->at.mapped == block->at.source) {
+		note_fresh(space, block); /* it goes back to where it is mapped to */
+	} else if (!block_is_stale(block)) {
+		unplug_surely(space, range, i);
+		if (block->at.mapped)
+			note_stale(space, range, i);
+	}
 	to.mapped = block->at.mapped;
 	to.home = to.source;
 	to.source = NULL;
@@ -270,18 +310,27 @@ void migrate_undo(struct weir_space *space, struct range *range, uint32_t i)
 	migrate_vacate(space, home);
 }
 
-int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
-		  enum weir_cause cause)
+/* The block, which moves to the chunk, is mapped to it, or to nothing. */
+static int remap_or_unplug(struct weir_space *space, struct range *range, uint32_t i,
+			   const struct chunk *chunk, bool mapped)
+{
+	int err = mapped ? remap_block(space, range, i, chunk) : migrate_unstale(space, range, i);
+
+	return err || mapped ? err : migrate_unplug(space, range, i);
+}
+
+static int fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
+		 enum weir_cause cause, bool mapped)
 {
 	struct block *block = &range->block[i];
 	struct chunk *lower = block->at.home;
-	struct copies to = {.home = chunk, .mapped = chunk, .dead = block->at.dead};
+	struct copies to = {.home = chunk, .mapped = mapped ? chunk : NULL, .dead = block->at.dead};
 	bool copied = !block->at.dead && WEIR_MUTANT != 1;
 	int err;
 
 	assert(block_is_backed(block) && !block_is_moving(block) && !block_is_cleaning(block));
 	assert(range_block_rank(range, i, chunk->place) < range_block_rank(range, i, lower->place));
-	err = remap_block(space, range, i, chunk);
+	err = remap_or_unplug(space, range, i, chunk, mapped);
 	if (err) {
 		pmm_chunk_put(&space->pmm[chunk->place], chunk);
 		return err;
@@ -301,6 +350,18 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	if (err)
 		migrate_undo(space, range, i);
 	return err;
+}
+
+int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
+		  enum weir_cause cause)
+{
+	return fetch(space, range, i, chunk, cause, true);
+}
+
+int migrate_fetch_unmapped(struct weir_space *space, struct range *range, uint32_t i,
+			   struct chunk *chunk, enum weir_cause cause)
+{
+	return fetch(space, range, i, chunk, cause, false);
 }
 
 int migrate_up(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
@@ -370,12 +431,15 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 	}
 	if (!lower && block->at.unproved)
 		lower = block->at.below;
-	err = migrate_unplug(space, range, i);
+	err = leave_address(space, range, i);
 	if (err)
 		return err;
 	if (lower) {
 		*freed = false;
-		return evict_copy(space, range, i, lower, cause);
+		err = evict_copy(space, range, i, lower, cause);
+		if (err && block->at.mapped == upper && upper->stale)
+			note_fresh(space, block);
+		return err;
 	}
 	assert(block_is_clean(block));
 	block->ready = 0;
@@ -399,6 +463,7 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 	int err;
 
 	assert(!block_is_moving(giver) && !block_is_dirty(giver) && !chunk->stale);
+	assert(giver->at.mapped == chunk);
 	assert(taker->at.dead && !block_is_moving(taker) && !block_is_cleaning(taker));
 	err = lower ? remap_block(space, to, n, chunk) : map_block(space, to, n, chunk);
 	if (err)
@@ -653,7 +718,10 @@ int migrate_set_devices(struct weir_space *space, struct range *range, uint64_t 
 		struct block *block = &range->block[i];
 		int err;
 
-		if (!block->at.mapped || block_is_stale(block))
+		/* What was left behind follows when it is mapped anew, but what is still on its way
+		 * down may come back. */
+		if (!block->at.mapped ||
+		    (block_is_stale(block) && block->at.mapped != block->at.source))
 			continue;
 		err = migrate_set_access(space, range, i, block->host_pins != 0);
 		if (err) {

@@ -117,7 +117,7 @@ static struct chunk *chunk_new(struct pmm *pmm)
 	}
 	chunk->place = pmm->place;
 	chunk->next = NULL;
-	chunk->stale = false;
+	chunk->stale = 0;
 	pmm->nr_created++;
 	if (pmm->nr_expected)
 		pmm->nr_expected--;

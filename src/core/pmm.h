@@ -18,7 +18,7 @@ struct chunk {
 	struct backend_chunk backend; /* these never change */
 	place_t place;
 	struct chunk *next; /* free list */
-	bool stale;	    /* a block that gave it away is still mapped to it: block_is_stale() */
+	uint32_t stale;	    /* blocks that lost it and still show it: block_is_stale() */
 };
 
 /* Guarded by the space's lock. */

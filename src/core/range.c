@@ -10,6 +10,8 @@
 /* A mapping call for a block of host memory takes about so many times one for a block of HBM (an
  * H200, blocks of 32 MiB). */
 #define HOST_WEIGHT 8u
+/* The same of what is still in use: nothing of it can be mapped before the device has to wait. */
+#define BUSY_WEIGHT 8u
 
 /* A step near the golden section that visits each of nr blocks: its multiples lie evenly for any
  * count. */
@@ -288,14 +290,25 @@ static uint64_t distance(uint32_t a, uint32_t b)
 	return a > b ? a - b : b - a;
 }
 
+/* Blocks that the range has elsewhere than they are wanted: each is one or two mapping calls. */
+static uint64_t cost_of_range(const struct weir_space *space, const struct range *range,
+			      place_t own, const struct range_wanted *wanted)
+{
+	uint32_t resident = own == range->own ? range_nr_resident(range) : 0;
+	uint32_t host = range->nr_home[space_host(space)];
+	uint32_t near = range->nr_backed - resident - host;
+
+	return distance(resident, wanted->resident) + HOST_WEIGHT * distance(host, wanted->far) +
+	       distance(near, range->nr_blocks - wanted->resident - wanted->far);
+}
+
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
-			     const struct stream_slot *slot, uint32_t nr_resident)
+			     const struct stream_slot *slot, const struct range_wanted *wanted)
 {
 	uint64_t best = UINT64_MAX;
 	struct range **pick = NULL, *range;
 
 	for (struct range **at = &space->pooled; *at && best; at = &(*at)->next_pooled) {
-		uint32_t resident, below;
 		uint64_t cost;
 		bool idle;
 
@@ -307,14 +320,9 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 		if (!idle && space->shared_seq > space->done_seq &&
 		    !(slot && range_is_before(space, range, slot)))
 			continue;
-		resident = range_nr_resident(range);
-		below = range_nr_settled_below(range);
-		if (slot && slot->own != range->own) { /* it would have to move */
-			below += resident;
-			resident = 0;
-		}
-		cost = distance(resident, nr_resident) +
-		       HOST_WEIGHT * distance(below, nr_blocks - nr_resident);
+		cost = cost_of_range(space, range, slot ? slot->own : range->own, wanted);
+		if (!idle)
+			cost *= BUSY_WEIGHT;
 		if (!idle && !(slot && range_is_before(space, range, slot)))
 			cost += UINT32_MAX; /* would have to be waited for */
 		if (cost < best) {

@@ -227,6 +227,18 @@ void space_progress(struct weir_space *space)
 	space_progress_known(space);
 }
 
+/* Whether copies run between GPUs' memories, for which unmapping waits. */
+static bool is_copying_near(const struct weir_space *space)
+{
+	const place_t host = space_host(space);
+
+	for (uint32_t p = 0; p < space->nr_paths && host > 1; p++)
+		if (space->path[p].moving.nr && space->path[p].from < host &&
+		    space->path[p].to < host)
+			return true;
+	return false;
+}
+
 void space_progress_known(struct weir_space *space)
 {
 	migrate_retire(space);
@@ -234,7 +246,8 @@ void space_progress_known(struct weir_space *space)
 	retire_brackets(space);
 	if (space->shared)
 		space->shared_ops->progress(space);
-	migrate_drop_stale(space);
+	if (!space_is_waited_for(space) && !is_copying_near(space))
+		migrate_drop_stale(space);
 	space->ops->advance(space);
 }
 

@@ -459,6 +459,12 @@ static inline uint32_t path_nr_moves(const struct path *path)
 	return path->moving.nr + path->batch.nr;
 }
 
+/* Whether devices have nothing to do but to wait for the bracket that is being placed. */
+static inline bool space_is_waited_for(const struct weir_space *space)
+{
+	return space->placing && space->done_seq == space->last_seq;
+}
+
 /* Whether it may use memory of GPUs other than its devices: places nr_devices and up. */
 static inline bool space_has_neighbours(const struct weir_space *space)
 {
@@ -714,15 +720,21 @@ struct range *range_find(struct weir_space *space, const void *addr);
 /* Put a free range aside for reuse: its contents are dead. */
 void range_pool_add(struct weir_space *space, struct range *range);
 
+/* Where blocks of a range are wanted: so many in the device's own memory, so many on the host, the
+ * others at neighbours, if there are any. */
+struct range_wanted {
+	uint32_t resident, far;
+};
+
 /*
  * Take a range of this size out of the pool; NULL: none. Not one with blocks that are held
  * (range_block_is_held()), nor one that would have to be waited for by a shared fence. Prefers one
- * that the slot's stream need not wait for, then one with about so many resident blocks and the
- * others in host memory (each other one is a mapping call), then the last freed. slot: where it is
- * used first; NULL: nobody said.
+ * that the slot's stream need not wait for, then one whose blocks are about where they are wanted
+ * (each other one is mapping calls, which cannot be made ahead while it is in use), then the last
+ * freed. slot: where it is used first; NULL: nobody said.
  */
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
-			     const struct stream_slot *slot, uint32_t nr_resident);
+			     const struct stream_slot *slot, const struct range_wanted *wanted);
 
 int range_check(const struct weir_space *space, const struct range *range);
 
@@ -963,10 +975,12 @@ int migrate_back(struct weir_space *space, struct range *range, uint32_t i, stru
 /*
  * Move a block up, to the place of the chunk: remap, and queue the copy unless its contents are
  * dead. The block is settled at a lower place, not pinned, and the brackets that named it are done.
- * The chunk is consumed as above.
+ * The chunk is consumed as above. _unmapped: the address shows nothing after it.
  */
 int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
 		  enum weir_cause cause);
+int migrate_fetch_unmapped(struct weir_space *space, struct range *range, uint32_t i,
+			   struct chunk *chunk, enum weir_cause cause);
 
 /* Either, by where the block is. */
 int migrate_up(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
@@ -993,8 +1007,9 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struct range *to,
 		 uint32_t n);
 
-/* Unmap what migrate_take() left mapped and nobody uses any more, some at a time. */
-void migrate_drop_stale(struct weir_space *space);
+/* Unmap what migrate_take() and the like left mapped and nobody uses any more, some at a time.
+ * @return whether there was any */
+bool migrate_drop_stale(struct weir_space *space);
 
 /* Unmap one such block, if it is one; it is not held. */
 int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i);
@@ -1005,8 +1020,10 @@ int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i);
  */
 int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower);
 
-/* Take away the chunk of a dead block, at any place; idle as above. */
+/* Take away the chunk of a dead block, at any place; idle as above. _later: of a freed range; its
+ * address may show the chunk until migrate_drop_stale(). */
 int migrate_unback(struct weir_space *space, struct range *range, uint32_t i);
+int migrate_unback_later(struct weir_space *space, struct range *range, uint32_t i);
 
 /* Drop a block's lower copy. */
 void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block);

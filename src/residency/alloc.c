@@ -57,6 +57,7 @@ static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct
 		      struct range **out)
 {
 	const struct planner *p = slot ? slot_planner(space, slot) : space->residency->planner;
+	struct range_wanted wanted;
 	int err;
 
 	while (!space_has_room(space, nr_blocks))
@@ -64,7 +65,8 @@ static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct
 			return -ENOMEM;
 	if (space->own_only && !own_has_room(space, nr_blocks))
 		return -ENOSPC;
-	*out = range_pool_get(space, nr_blocks, slot, schedule_expected_level(p, nr_blocks));
+	wanted = schedule_expected(space, p, nr_blocks);
+	*out = range_pool_get(space, nr_blocks, slot, &wanted);
 	if (*out) {
 		space->stats.nr_pool_hits++;
 		wide_add(space, *out);
@@ -226,14 +228,18 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 }
 
 /* What the places above have no room for is going to be on the host, and so are copies of what
- * neighbours have. */
+ * neighbours have, and of what nobody writes. */
 static void expect_host_chunks(struct weir_space *space)
 {
 	uint64_t most = space->stats.live_peak_bytes / space->block_bytes + SPACE_CHUNKS_SPARE;
 	uint64_t above = 0;
 
-	for (uint32_t own = 0; own < space->nr_devices; own++)
-		above += space->pmm[own].max_chunks;
+	for (uint32_t own = 0; own < space->nr_devices; own++) {
+		const struct plan *plan = space->residency->planner[own].plan;
+		uint64_t kept = plan && space_has_neighbours(space) ? plan->nr_kept_blocks : 0;
+
+		above += space->pmm[own].max_chunks - MIN(space->pmm[own].max_chunks, kept);
+	}
 	for (uint32_t place = space->nr_devices; place < space_host(space); place++)
 		above += MIN(space->pmm[place].max_chunks, space->residency->dirty_max[place]);
 	if (most > above)

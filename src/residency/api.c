@@ -296,13 +296,9 @@ static int quiesce_pass(struct weir_space *space, void *arg, struct settle *sett
 /* Wait until everything that was queued is done. Lock held. */
 static void quiesce(struct weir_space *space)
 {
-	uint64_t stale;
-
 	(void)space_settle(space, quiesce_pass, NULL);
-	do {
-		stale = space->nr_stale;
-		migrate_drop_stale(space);
-	} while (space->nr_stale < stale);
+	while (migrate_drop_stale(space))
+		;
 }
 
 /* Brackets that are open as the space is destroyed: what they launched is waited for. */

@@ -300,9 +300,14 @@ static void discard(struct weir_space *space, const struct space_use *use)
 	/* The one copy of a replicated range is a part of it: what it has may be needed. */
 	if (use->kind != WEIR_DISCARD || space->mode == WEIR_FIXED || range->nr_replicated)
 		return;
-	for (uint32_t i = use->first; i < use->first + use->nr; i++)
+	for (uint32_t i = use->first; i < use->first + use->nr; i++) {
+		/* This names the block without mapping it: what its address was left to show is
+		 * not in use because of that. */
+		if (!range_block_is_held(space, range, i))
+			space_note_error(space, migrate_unstale(space, range, i));
 		if (use_covers(use, i) && !range_block_is_pinned(space, range, i))
 			migrate_set_dead(space, range, &range->block[i], true);
+	}
 }
 
 void bracket_expect_writes(struct weir_space *space, const struct space_use *use)

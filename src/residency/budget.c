@@ -31,7 +31,7 @@ static int settle_on_elsewhere(const struct weir_space *space, place_t from, str
 /* Have one more block leave, or wait for those that do. */
 static int leave_more(struct weir_space *space, place_t place, struct settle *settle)
 {
-	uint64_t stale = space->nr_stale, most = pmm_nr_beyond(&space->pmm[place]);
+	uint64_t most = pmm_nr_beyond(&space->pmm[place]);
 	int err = 0, err_flush;
 
 	if (space->mode == WEIR_FIXED)
@@ -48,8 +48,7 @@ static int leave_more(struct weir_space *space, place_t place, struct settle *se
 		return SETTLE_WAIT;
 	if (settle_on_leaving(space, place, settle) || settle_on_any(space, settle))
 		return SETTLE_WAIT;
-	migrate_drop_stale(space);
-	if (space->nr_stale < stale)
+	if (migrate_drop_stale(space))
 		return 0;
 	return err == -ENOSPC ? -ENOMEM : -EBUSY;
 }
@@ -65,7 +64,8 @@ static int budget_pass(struct weir_space *space, void *arg, struct settle *settl
 		(void)pmm_give(pmm, pmm_nr_beyond(pmm) * pmm->chunk_bytes);
 		if (!pmm_nr_beyond(pmm))
 			return 0;
-		if (!room_free(space, place, true))
+		/* Free chunks that some address still shows come before what would have to move. */
+		if (!migrate_drop_stale(space) && !room_free(space, place, true))
 			err = leave_more(space, place, settle);
 	}
 	return err;

@@ -18,7 +18,7 @@ uint64_t give_unused(struct phys_client *client, uint64_t bytes)
 	space_progress(space); /* what is done by now is unused */
 	do {
 		sum += pmm_give(&space->pmm[place], bytes - sum);
-	} while (sum < bytes && room_free(space, place, false));
+	} while (sum < bytes && (migrate_drop_stale(space) || room_free(space, place, false)));
 	pthread_mutex_unlock(&space->lock);
 	return sum;
 }

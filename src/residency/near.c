@@ -67,12 +67,12 @@ static bool is_coming(const struct weir_space *space, uint32_t most)
 
 /*
  * Bring a block of a range from the host to a neighbour that has room: one of those that the next
- * use will find in place; or of those that are lifted, while there is nothing else to do with the
- * room. @return whether there was one.
+ * use will find in place, or of all that nobody writes. lift: of what may stay on the host, while
+ * there is nothing else to do with the room. @return whether there was one.
  */
 static bool bring(struct weir_space *space, struct range *range, bool lift)
 {
-	uint32_t n = lift ? 0 : schedule_next_level(range);
+	uint32_t n = schedule_is_kept(range) ? 0 : schedule_next_level(range);
 
 	for (; n < range->nr_blocks; n++) {
 		uint32_t i = range_nth_block(range, n);
@@ -82,10 +82,15 @@ static bool bring(struct weir_space *space, struct range *range, bool lift)
 		    !room_is_idle(space, range, i))
 			continue;
 		chunk = lift ? near_idle_chunk(space) : near_chunk(space, range);
-		if (chunk)
-			space_note_error(
-				space, migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH));
-		return chunk != NULL;
+		if (!chunk)
+			return false;
+		/* What goes on from there before it is used needs no mapping there. */
+		space_note_error(space, n < schedule_next_level(range)
+						? migrate_fetch_unmapped(space, range, i, chunk,
+									 WEIR_CAUSE_PREFETCH)
+						: migrate_fetch(space, range, i, chunk,
+								WEIR_CAUSE_PREFETCH));
+		return true;
 	}
 	return false;
 }
@@ -115,7 +120,7 @@ static bool send(struct weir_space *space, struct range *range)
 static bool advance_range(struct weir_space *space, struct range *range)
 {
 	uint32_t nr = range->nr_home[space_host(space)], far = schedule_far(space, range);
-	bool lifted = schedule_is_lifted(range);
+	bool lifted = far && schedule_is_kept(range);
 
 	if (range->arena || range->pooled)
 		return false;

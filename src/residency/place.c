@@ -104,7 +104,7 @@ static inline bool is_ready(const struct space_use *use)
 	const struct range *range = use->range;
 
 	return range_nr_resident(range) == range->nr_blocks && !range->nr_unmapped &&
-	       !(is_fresh(use) && range_follows_plan(range));
+	       !(is_fresh(use) && schedule_level(range) < range->nr_blocks);
 }
 
 /* A chunk of the memory that a block of the use is resident in; NULL: leave it in place. fresh: the

@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/residency/plan_parts.h"
 
@@ -83,19 +84,25 @@ static int rotate(const struct plan_input *input, uint32_t first, struct plan_in
 }
 
 /* Keep what the plan needs of the stages, by the caller's numbers of steps. */
-static int plan_keep(struct plan *plan, struct stages *stages, const struct plan_model *model)
+static int plan_keep(struct plan *plan, const struct plan_input *input, struct stages *stages,
+		     const struct plan_model *model)
 {
 	uint32_t nr = plan->nr_steps;
 
 	plan->stage_of_step = malloc((nr + 1u) * sizeof(uint32_t));
 	plan->far = malloc((stages->nr_tracked + 1u) * sizeof(*plan->far));
-	plan->lifted = malloc((stages->nr_tracked + 1u) * sizeof(*plan->lifted));
+	plan->kept = malloc((stages->nr_tracked + 1u) * sizeof(*plan->kept));
 	plan->spread = calloc(stages->nr_tracked + 1u, sizeof(*plan->spread));
-	if (!plan->stage_of_step || !plan->far || !plan->lifted || !plan->spread)
+	plan->end_ns = malloc((stages->nr_stages + 1u) * sizeof(*plan->end_ns));
+	if (!plan->stage_of_step || !plan->far || !plan->kept || !plan->spread || !plan->end_ns)
 		return -ENOMEM;
+	memcpy(plan->end_ns, model_end_ns(model), stages->nr_stages * sizeof(*plan->end_ns));
+	plan->lift_ns = input->nr_below > 1 ? input->below[1].in_ns : 0;
 	for (uint32_t t = 0; t < stages->nr_tracked; t++) {
 		plan->far[t] = model_far(model, t);
-		plan->lifted[t] = model_is_lifted(model, t);
+		plan->kept[t] = model_is_kept(model, t);
+		if (plan->kept[t])
+			plan->nr_kept_blocks += (uint64_t)stages->blocks[t];
 	}
 	for (uint32_t u = 0; u < stages->nr_uses; u++)
 		plan->spread[stages->use[u].life] |=
@@ -140,7 +147,7 @@ int plan_create(const struct plan_input *given, struct plan **out)
 		goto err_stages;
 	err = plan_fill(plan, &input, &stages, model);
 	if (!err)
-		err = plan_keep(plan, &stages, model);
+		err = plan_keep(plan, &input, &stages, model);
 	model_destroy(model);
 err_stages:
 	stages_destroy(&stages);
@@ -165,8 +172,9 @@ void plan_destroy(struct plan *plan)
 	free(plan->visit);
 	free(plan->alive);
 	free(plan->far);
-	free(plan->lifted);
+	free(plan->kept);
 	free(plan->spread);
+	free(plan->end_ns);
 	free(plan->action);
 	free(plan);
 }
@@ -213,6 +221,17 @@ uint32_t plan_level_max(const struct plan *plan, uint32_t t)
 		if (!plan->visit[v].streams)
 			level = MAX(level, plan->visit[v].level);
 	return level;
+}
+
+double plan_between_ns(const struct plan *plan, uint32_t stage, uint32_t distance)
+{
+	const double period_ns = plan->end_ns[plan->nr_stages - 1];
+	uint64_t last = (uint64_t)stage + distance - 1, nr_periods = last / plan->nr_stages;
+
+	if (distance < 2)
+		return 0;
+	return (double)nr_periods * period_ns + plan->end_ns[last % plan->nr_stages] -
+	       plan->end_ns[stage];
 }
 
 uint32_t plan_next_use(const struct plan *plan, uint32_t stage, uint32_t t)

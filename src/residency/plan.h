@@ -129,13 +129,16 @@ struct plan {
 	uint32_t nr_stages, nr_steps, nr_tracked;
 	uint32_t first_step; /* stage 0 begins here, so that no loop is cut in two */
 	uint32_t *stage_of_step;
-	uint32_t *tracked;	    /* by life: its number t among the tracked; PLAN_UNTRACKED */
-	uint32_t *first_visit;	    /* [nr_tracked + 1]: t's visits begin here */
-	struct plan_visit *visit;   /* by t, then by stage */
-	struct plan_span *alive;    /* by t: the stages that begin while it is alive */
-	uint32_t *far;		    /* by t: its last blocks that are far, when not resident */
-	bool *lifted;		    /* by t: they are near as well while there is room */
-	bool *spread;		    /* by t: kernels read and write it at once */
+	uint32_t *tracked;	  /* by life: its number t among the tracked; PLAN_UNTRACKED */
+	uint32_t *first_visit;	  /* [nr_tracked + 1]: t's visits begin here */
+	struct plan_visit *visit; /* by t, then by stage */
+	struct plan_span *alive;  /* by t: the stages that begin while it is alive */
+	uint32_t *far;		  /* by t: its last blocks that are far, when not resident */
+	bool *kept;		  /* by t: nobody writes it, and it is there always */
+	uint64_t nr_kept_blocks;  /* of all these lives */
+	double *end_ns;		  /* by stage: when it ends, under this plan */
+	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
+	bool *spread;		  /* by t: kernels read and write it at once */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */
@@ -162,5 +165,8 @@ uint32_t plan_level_max(const struct plan *plan, uint32_t t);
 
 /* Stages until its next use after this stage; UINT32_MAX: none before it dies. */
 uint32_t plan_next_use(const struct plan *plan, uint32_t stage, uint32_t t);
+
+/* How long the stages take that are between one and the one so many stages later. */
+double plan_between_ns(const struct plan *plan, uint32_t stage, uint32_t distance);
 
 #endif

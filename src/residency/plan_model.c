@@ -84,6 +84,7 @@ struct plan_model {
 	bool lifts;		 /* something of them is far in this run */
 	double time_ns, copied_ns;
 	double *rest_ns; /* by stage: the computation of those after it */
+	double *end_ns;	 /* by stage: when it ended, in the last run */
 	double limit_ns; /* a run that takes longer may end early */
 	/* What is left of the links during the stage, in blocks. */
 	double slack_in[PLAN_BELOW_MAX], slack_out[PLAN_BELOW_MAX];
@@ -144,7 +145,8 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->away = calloc(stages->nr_tracked + 1u, sizeof(*m->away));
 	m->streams = calloc(stages->nr_lives + 1u, sizeof(*m->streams));
 	m->rest_ns = calloc(stages->nr_stages + 1u, sizeof(*m->rest_ns));
-	err = m->life && m->far && m->away && m->streams && m->rest_ns
+	m->end_ns = calloc(stages->nr_stages + 1u, sizeof(*m->end_ns));
+	err = m->life && m->far && m->away && m->streams && m->rest_ns && m->end_ns
 		      ? victims_create(stages, &m->victims)
 		      : -ENOMEM;
 	if (!err)
@@ -170,10 +172,16 @@ void model_destroy(struct plan_model *m)
 	free(m->away);
 	free(m->streams);
 	free(m->rest_ns);
+	free(m->end_ns);
 	free(m->kept);
 	victims_destroy(m->victims);
 	free(m->action);
 	free(m);
+}
+
+const double *model_end_ns(const struct plan_model *m)
+{
+	return m->end_ns;
 }
 
 bool *model_streams(struct plan_model *m)
@@ -205,9 +213,9 @@ uint32_t model_far(const struct plan_model *m, uint32_t life)
 	return (uint32_t)(m->far[life] + 0.5);
 }
 
-bool model_is_lifted(const struct plan_model *m, uint32_t life)
+bool model_is_kept(const struct plan_model *m, uint32_t life)
 {
-	return m->life[life].kept && model_far(m, life);
+	return m->life[life].kept;
 }
 
 uint64_t model_work(const struct plan_model *m)
@@ -916,6 +924,7 @@ static bool run_period(struct plan_model *m)
 		look_ahead(m, g);
 		drop_lifted(m);
 		m->time_ns += MAX(run_ns, calls_beside_ns(m->input, &m->calls, run_ns));
+		m->end_ns[g] = m->time_ns;
 		if (weighed_ns(m) + m->rest_ns[g] > m->limit_ns) {
 			m->time_ns += m->rest_ns[g];
 			return false;

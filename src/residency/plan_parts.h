@@ -187,8 +187,11 @@ bool model_near_is_full(const struct plan_model *model);
  * found. */
 uint32_t model_far(const struct plan_model *model, uint32_t life);
 
-/* Whether what of it is far is near as well while there is room. */
-bool model_is_lifted(const struct plan_model *model, uint32_t life);
+/* By stage: when it ended in the last run. */
+const double *model_end_ns(const struct plan_model *model);
+
+/* Whether nobody writes it, and it is there always: it has a copy on the host. */
+bool model_is_kept(const struct plan_model *model, uint32_t life);
 
 /* Work of all its runs so far. */
 uint64_t model_work(const struct plan_model *model);

@@ -263,9 +263,10 @@ bool schedule_evicts(const struct range *range);
 /* The stage that a plan made now begins in. */
 uint64_t schedule_first_stage(const struct planner *p);
 
-/* Blocks that the plan wants resident of the allocation it expects next, if that is of this size;
- * else nr_blocks. */
-uint32_t schedule_expected_level(const struct planner *p, uint32_t nr_blocks);
+/* Where the plan wants the blocks of the allocation that it expects next, if that is of this size;
+ * else all of them resident. */
+struct range_wanted schedule_expected(const struct weir_space *space, const struct planner *p,
+				      uint32_t nr_blocks);
 
 /* Whether plans are still to be made for the repetition that is followed. */
 bool schedule_wants_plans(const struct planner *p);
@@ -287,8 +288,13 @@ uint32_t schedule_next_level(const struct range *range);
  * when it has no opinion. */
 uint32_t schedule_far(const struct weir_space *space, const struct range *range);
 
-/* Whether those may be at neighbours as well, while there is room. */
-bool schedule_is_lifted(const struct range *range);
+/* Whether nobody writes the range, by the plan: it has its copy on the host always, and comes to
+ * neighbours from there, while there is room. */
+bool schedule_is_kept(const struct range *range);
+
+/* Whether that copy is all that its blocks need when they leave: they can be at neighbours again
+ * before the next use, over the neighbours' own links. */
+bool schedule_needs_no_copy(const struct range *range);
 
 /* Whether kernels read and write the range at once, by the plan. */
 bool schedule_is_spread(const struct range *range);

@@ -40,8 +40,11 @@ bool room_free_pooled(struct weir_space *space, place_t place)
 	n = pick_last_settled(oldest, place, oldest->nr_blocks);
 	while (n < oldest->nr_blocks && !room_is_idle(space, oldest, range_nth_block(oldest, n)))
 		n = pick_last_settled(oldest, place, n);
-	return n < oldest->nr_blocks &&
-	       !note(space, migrate_unback(space, oldest, range_nth_block(oldest, n)));
+	if (n == oldest->nr_blocks)
+		return false;
+	n = range_nth_block(oldest, n);
+	return !note(space, space_is_waited_for(space) ? migrate_unback_later(space, oldest, n)
+						       : migrate_unback(space, oldest, n));
 }
 
 /* Whether the slot's bracket discards the block; then it names it in no other use. */
@@ -58,12 +61,14 @@ static bool is_discarded(const struct stream_slot *slot, const struct range *ran
 }
 
 /* Whether a block that loses its chunk is then where it may be used: not on the host, if a
- * neighbour could have it. */
-static bool may_give(const struct weir_space *space, const struct block *block)
+ * neighbour could have it, and there is no time for that later. */
+static bool may_give(const struct weir_space *space, const struct range *range,
+		     const struct block *block)
 {
 	return block->at.dead ||
 	       (block_is_clean(block) &&
-		(!space_has_neighbours(space) || block->at.below->place != space_host(space)));
+		(!space_has_neighbours(space) || block->at.below->place != space_host(space) ||
+		 schedule_needs_no_copy(range)));
 }
 
 /*
@@ -86,8 +91,8 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 		const struct block *block = &range->block[i];
 
 		range->residency->give = n + 1;
-		if (may_give(space, block) && !block_is_cleaning(block) && !block->pins &&
-		    !block->at.home->stale &&
+		if (may_give(space, range, block) && !block_is_cleaning(block) && !block->pins &&
+		    !block->at.home->stale && !block_is_unmapped(block) &&
 		    (!range_is_placing(space, range) || is_discarded(slot, range, i)))
 			return i;
 	}
@@ -323,7 +328,8 @@ static struct chunk *room_between(struct weir_space *space, const struct range *
 	const struct copies *at = &range->block[i].at;
 	place_t below = range_block_rank(range, i, at->below->place), to;
 
-	if (below <= range_block_rank(range, i, at->home->place) + 1)
+	if (below <= range_block_rank(range, i, at->home->place) + 1 ||
+	    schedule_needs_no_copy(range))
 		return NULL;
 	to = ask_where(space, range, i, at->home->place);
 	return range_block_rank(range, i, to) < below ? room_try(space, to) : NULL;

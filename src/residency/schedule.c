@@ -11,6 +11,9 @@
 /* The same where uses are guesses: each plan shows more of what they are. */
 #define PLANS_GUESSED_MAX 4
 
+/* Blocks are at a neighbour in time if their way from the host may take so many times as long. */
+#define LIFT_TIMES 2
+
 uint64_t schedule_position(const struct planner *p, uint64_t place, uint64_t *period)
 {
 	*period = (place - p->plan_place) / p->record.period;
@@ -38,23 +41,29 @@ uint64_t schedule_first_stage(const struct planner *p)
 	return schedule_stage(p, 0, 0);
 }
 
-uint32_t schedule_expected_level(const struct planner *p, uint32_t nr_blocks)
+struct range_wanted schedule_expected(const struct weir_space *space, const struct planner *p,
+				      uint32_t nr_blocks)
 {
+	struct range_wanted wanted = {.resident = nr_blocks};
 	const struct event *expected;
 	uint64_t period, k;
-	uint32_t life, stage;
+	uint32_t life, tracked, below;
 
 	if (!p->plan)
-		return nr_blocks;
+		return wanted;
 	expected = record_event(&p->record, record_expected(&p->record));
 	if (expected->kind != EVENT_ALLOC || expected->nr_blocks != nr_blocks)
-		return nr_blocks;
+		return wanted;
 	k = schedule_position(p, p->record.next_place, &period);
 	life = p->life_of_event[k];
-	if (life == UINT32_MAX || p->plan->tracked[life] == PLAN_UNTRACKED)
-		return nr_blocks;
-	stage = p->plan->stage_of_step[p->step_of_event[k] % p->plan->nr_steps];
-	return plan_level(p->plan, stage, p->plan->tracked[life]);
+	tracked = life == UINT32_MAX ? PLAN_UNTRACKED : p->plan->tracked[life];
+	if (tracked == PLAN_UNTRACKED)
+		return wanted;
+	wanted.resident = plan_level(
+		p->plan, p->plan->stage_of_step[p->step_of_event[k] % p->plan->nr_steps], tracked);
+	below = nr_blocks - wanted.resident;
+	wanted.far = space_has_neighbours(space) ? MIN(p->plan->far[tracked], below) : below;
+	return wanted;
 }
 
 bool schedule_wants_plans(const struct planner *p)
@@ -139,12 +148,21 @@ uint32_t schedule_far(const struct weir_space *space, const struct range *range)
 	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : p->plan->far[t];
 }
 
-bool schedule_is_lifted(const struct range *range)
+bool schedule_is_kept(const struct range *range)
 {
 	const struct planner *p = range->residency->planner;
 	uint32_t t = range_follows_plan(range) ? tracked_as(p, range) : PLAN_UNTRACKED;
 
-	return t != PLAN_UNTRACKED && p->plan->lifted[t];
+	return t != PLAN_UNTRACKED && p->plan->kept[t];
+}
+
+bool schedule_needs_no_copy(const struct range *range)
+{
+	const struct planner *p = range->residency->planner;
+
+	return schedule_is_kept(range) &&
+	       plan_between_ns(p->plan, stage_now(p), schedule_next_use(range)) >
+		       LIFT_TIMES * p->plan->lift_ns * range->nr_blocks;
 }
 
 bool schedule_is_spread(const struct range *range)

@@ -322,13 +322,13 @@ static void create(bool near)
 
 /* Memory of the neighbour is taken back, and lent again. What is there is written before that while
  * it is on its way to the host in the background. */
-static void take_back(void)
+static void take_back(int nr_scaled)
 {
 	struct twin x = twin_alloc(4 * WORDS, 0);
 
 	must(weir_advise(space, x.addr, WEIR_ADVISE_PREFER_MEMORY, GPU1), "advise");
 	fill(0, &x, 0, x.nr_words);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < nr_scaled; i++) {
 		must(weir_stream_sync(stream[0]), "sync");
 		scale(0, &x);
 	}
@@ -362,8 +362,8 @@ static bool run(bool near)
 		iteration(x);
 		if (n % 5 == 4)
 			interlude(x);
-		if (near && n % 3 == 2)
-			take_back();
+		for (int i = 1; near && n % 3 == 2 && i <= 4; i++)
+			take_back(i);
 		if (n % 4 == 3)
 			compare(&x[n / 4], "between");
 	}

@@ -47,7 +47,7 @@ run all --nodes 500k --slice 1M --gpu-budget 50% --manager weir,zerocopy --timel
 cmp "$dir/all.trace" "$dir/again.trace" || fail "two timelines of one run differ"
 echo "ok - whole runs: bytes add up to those of the results, and timelines repeat"
 
-real="--machine laptop --nodes 3k --slice 4k --block-size 64KiB --check --epochs 1"
+real="--machine laptop --nodes 4k --slice 4k --block-size 64KiB --check --epochs 1"
 # shellcheck disable=SC2086 # so many words
 run real $real --gpu-budget 40% --manager weir --timeline "$dir/real.trace" --timeline-all
 check real --whole --overlap

@@ -125,8 +125,8 @@ static const struct step neighbours[] = {
 	{BEYOND, A, 0, 0}, {DOWN, C, 0, 0}, {BEYOND, C, 0, 0}, {DOWN, C, 0, 0}, {ASIDE, C, 0, 0},
 	{TAKE_BACK, 0, 0, 0}, {ADD, A, C, 0}, {LEND, 0, 0, 0}, {PREFER_ASIDE, A, 0, 0},
 	{ADD, A, C, 0}, {WRITE, A, 0, 0}, {TAKE_BACK, 0, 0, 0}, {LEND, 0, 0, 0}, {UP, C, 0, 0},
-	{ADD, C, A, 2}, {ASIDE, C, 0, 0}, {TAKE_BACK, 0, 0, 0}, {READ, A, 0, 0}, {READ, C, 0, 0},
-	{SYNC_ALL, 0, 0, 0},
+	{ADD, C, A, 2}, {ASIDE, C, 0, 0}, {TAKE_BACK, 0, 0, 0}, {ADD, C, A, 2}, {BEYOND, C, 0, 0},
+	{DOWN, C, 0, 0}, {READ, A, 0, 0}, {READ, C, 0, 0}, {SYNC_ALL, 0, 0, 0},
 };
 /* clang-format on */
 

@@ -150,8 +150,8 @@ static void test_near_read_only_is_lifted(void **state)
 	plan = make(&p);
 	check_plan(&p, plan);
 	assert_true(far_of(plan, table) >= 8);
-	assert_true(plan->lifted[plan->tracked[table]]);
-	assert_false(plan->lifted[plan->tracked[temporary]]);
+	assert_true(plan->kept[plan->tracked[table]]);
+	assert_false(plan->kept[plan->tracked[temporary]]);
 	/* On the host the last step would take 6,400 ns. */
 	assert_true(plan->modelled_ns < 5000 + 2 * 450 + 850);
 	plan_destroy(plan);

@@ -234,32 +234,57 @@ static void test_space_take_clean_while_it_is_read(void **state)
 	take_clean_chunks(true);
 }
 
-/* With a neighbour what has its copy on the host alone is not taken: it would be there then, and
- * goes to the neighbour instead. */
-static void test_space_take_clean_not_to_the_host(void **state)
+/* The same with a neighbour, to which the copies on the host take some time. late: what is born is
+ * used for long before the range is read again. */
+static void take_clean_with_neighbour(bool late)
 {
+	uint64_t crossed = 0, nr_taken = 0;
+	const struct range *range;
 	struct test_space t;
-	uint64_t crossed = 0;
-	uint8_t *r;
+	uint8_t *r, *x;
 
-	(void)state;
 	test_space_open_places(&t, BLOCK, HBM_BLOCKS, HBM_BLOCKS, 16);
 	r = do_alloc_clean(&t, R_BYTES, R_SEED);
+	range = range_find(t.space, r);
 	for (uint32_t i = 0; i < 3 * WARM_UP; i++) {
 		if (i == WARM_UP) {
 			do_sync(&t);
 			crossed = get_crossed(&t);
 		}
-		do_evict_end(&t, do_evict(&t, r, 1000 + i), 1000 + i);
-		assert_int_equal(get_stale(&t, r), 0);
+		assert_int_equal(range->nr_home[space_host(t.space)], 0);
+		do_expect(&t, 0, r, R_BYTES, R_SEED);
+		x = do_alloc(&t, BORN_BYTES, 0);
+		do_fill(&t, 0, x, BORN_BYTES, 1000 + i);
+		nr_taken += i >= WARM_UP ? range->nr_home[space_host(t.space)] : 0;
+		if (late)
+			do_expect_late(&t, 0, x, BORN_BYTES, 1000 + i);
+		else
+			do_expect(&t, 0, x, BORN_BYTES, 1000 + i);
+		do_free(&t, x, 0);
+		do_sync(&t);
 	}
-	do_sync(&t);
 	assert_true(has_plan(&t));
-	assert_true(range_find(t.space, r)->nr_clean > 0);
+	assert_true(range->nr_clean > 0);
+	assert_true(late ? nr_taken >= WARM_UP : !nr_taken);
 	assert_int_equal(get_crossed(&t), crossed);
 	do_expect(&t, 0, r, R_BYTES, R_SEED);
 	do_sync(&t);
 	test_space_close(&t);
+}
+
+/* What has its copy on the host alone is not taken: it would be there then, and goes to the
+ * neighbour instead. */
+static void test_space_take_clean_not_to_the_host(void **state)
+{
+	(void)state;
+	take_clean_with_neighbour(false);
+}
+
+/* But it is where there is time: then it is at the neighbour again for its next use. */
+static void test_space_take_clean_that_comes_back(void **state)
+{
+	(void)state;
+	take_clean_with_neighbour(true);
 }
 
 /* What a program may do with a range whose blocks are stale. */
@@ -700,6 +725,7 @@ int main(void)
 		cmocka_unit_test(test_space_take_far_ahead_of_the_device),
 		cmocka_unit_test(test_space_take_clean_while_it_is_read),
 		cmocka_unit_test(test_space_take_clean_not_to_the_host),
+		cmocka_unit_test(test_space_take_clean_that_comes_back),
 		cmocka_unit_test(test_space_take_then_use_the_giver_at_once),
 		cmocka_unit_test(test_space_take_held_range_is_not_reused),
 		cmocka_unit_test(test_space_take_then_destroy),
