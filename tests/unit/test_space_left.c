@@ -232,6 +232,70 @@ static void test_left_by_two(void **state)
 	test_space_close(&t);
 }
 
+/* Memory that a lower budget wants back is unmapped at once. */
+static void test_left_not_below_a_budget(void **state)
+{
+	struct test_space t;
+	struct pmm *pmm;
+	uint8_t *x;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 12, 16);
+	x = do_alloc(&t, 6 * BLOCK, 0);
+	do_fill(&t, 0, x, 6 * BLOCK, 3);
+	do_sync(&t);
+	pmm = &t.space->pmm[PLACE_OWN];
+	pthread_mutex_lock(&t.space->lock);
+	pmm_set_budget(pmm, 2);
+	evict(&t, range_find(t.space, x), 0);
+	assert_int_equal(get_stale(&t, x), 0);
+	pmm_set_budget(pmm, 12);
+	evict(&t, range_find(t.space, x), 1);
+	assert_int_equal(get_stale(&t, x), 1);
+	assert_int_equal(migrate_flush(t.space), 0);
+	pthread_mutex_unlock(&t.space->lock);
+	do_expect(&t, 0, x, 6 * BLOCK, 3);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* A block that cannot even be queued, since the batch before it fails, is where it was. */
+static void test_left_and_not_queued(void **state)
+{
+	struct test_space t;
+	struct range *range;
+	struct chunk *chunk;
+	uint8_t *x, *y;
+	bool freed;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 40, 60);
+	wrap_driver(&t);
+	x = do_alloc(&t, SPACE_BATCH_MAX * BLOCK, 0);
+	y = do_alloc(&t, 2 * BLOCK, 0);
+	do_fill(&t, 0, x, SPACE_BATCH_MAX * BLOCK, 3);
+	do_fill(&t, 0, y, 2 * BLOCK, 4);
+	do_sync(&t);
+	range = range_find(t.space, y);
+	pthread_mutex_lock(&t.space->lock);
+	for (uint32_t i = 0; i < SPACE_BATCH_MAX; i++)
+		evict(&t, range_find(t.space, x), i);
+	chunk = pmm_chunk_get(&t.space->pmm[space_host(t.space)]);
+	fail_copy = true;
+	assert_int_equal(migrate_evict(t.space, range, 1, chunk, WEIR_CAUSE_EVICTION, &freed),
+			 -EIO);
+	fail_copy = false;
+	pmm_chunk_put(&t.space->pmm[space_host(t.space)], chunk);
+	assert_int_equal(range->block[1].at.home->stale, 0);
+	assert_int_equal(t.space->nr_stale, 0);
+	assert_int_equal(space_check(t.space), 0);
+	pthread_mutex_unlock(&t.space->lock);
+	do_expect(&t, 0, x, SPACE_BATCH_MAX * BLOCK, 3);
+	do_expect(&t, 0, y, 2 * BLOCK, 4);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -240,6 +304,8 @@ int main(void)
 		cmocka_unit_test(test_left_and_undone_for_two),
 		cmocka_unit_test(test_left_unmapped_gives_nothing),
 		cmocka_unit_test(test_left_by_two),
+		cmocka_unit_test(test_left_not_below_a_budget),
+		cmocka_unit_test(test_left_and_not_queued),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
