@@ -38,7 +38,7 @@ struct lend_pass {
 	uint64_t nr; /* that it is to have */
 };
 
-/* The same where chunks may be free that some address still shows. */
+/* lend_one() where chunks may be free that some address still shows: these are unmapped. */
 static int lend_shown(struct weir_space *space, struct range_owner *owner)
 {
 	int err = lend_one(space, owner);

@@ -321,7 +321,7 @@ static void create(bool near)
 }
 
 /* Memory of the neighbour is taken back, and lent again. What is there is written before that while
- * it is on its way to the host in the background. */
+ * it is on its way to the host in the background, so many times. */
 static void take_back(int nr_scaled)
 {
 	struct twin x = twin_alloc(4 * WORDS, 0);

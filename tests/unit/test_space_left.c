@@ -52,6 +52,18 @@ static void flush_fails(struct test_space *t)
 	assert_int_equal(space_check(t->space), 0);
 }
 
+/* @return six blocks of 3 that are resident. */
+static uint8_t *open_filled(struct test_space *t)
+{
+	uint8_t *x;
+
+	test_space_open(t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 12, 16);
+	x = do_alloc(t, 6 * BLOCK, 0);
+	do_fill(t, 0, x, 6 * BLOCK, 3);
+	do_sync(t);
+	return x;
+}
+
 /* An address is left as its block leaves, and unmapped before the memory goes elsewhere. */
 static void test_left_then_given(void **state)
 {
@@ -61,10 +73,7 @@ static void test_left_then_given(void **state)
 	uint8_t *x;
 
 	(void)state;
-	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 12, 16);
-	x = do_alloc(&t, 6 * BLOCK, 0);
-	do_fill(&t, 0, x, 6 * BLOCK, 3);
-	do_sync(&t);
+	x = open_filled(&t);
 	pmm = &t.space->pmm[PLACE_OWN];
 	pthread_mutex_lock(&t.space->lock);
 	for (uint32_t i = 0; i < 6; i++)
@@ -89,10 +98,7 @@ static void discard_what_is_left(bool freed)
 	uint64_t waits, hits;
 	uint8_t *x;
 
-	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 12, 16);
-	x = do_alloc(&t, 6 * BLOCK, 0);
-	do_fill(&t, 0, x, 6 * BLOCK, 3);
-	do_sync(&t);
+	x = open_filled(&t);
 	assert_int_equal(weir_prefetch(t.space, x, 3 * BLOCK, HOST, NULL), 0);
 	use = use_of(x, 6 * BLOCK, WEIR_DISCARD);
 	do_begin_uses(&t, 0, &use, 1);
@@ -240,10 +246,7 @@ static void test_left_not_below_a_budget(void **state)
 	uint8_t *x;
 
 	(void)state;
-	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 12, 16);
-	x = do_alloc(&t, 6 * BLOCK, 0);
-	do_fill(&t, 0, x, 6 * BLOCK, 3);
-	do_sync(&t);
+	x = open_filled(&t);
 	pmm = &t.space->pmm[PLACE_OWN];
 	pthread_mutex_lock(&t.space->lock);
 	pmm_set_budget(pmm, 2);
