@@ -40,13 +40,13 @@ enum bench_option {
 	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL,                                             \
 			 "on this computer's GPUs: check remaps and launches; slow"}
 
-#define BENCH_OPTIONS(device_help, managers)                                                     \
-	BENCH_SHARED_OPTIONS(managers),                                                          \
-		[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},               \
-		[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,                                 \
-				"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"},         \
-		[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,                             \
-				     "the most that may cross a link to one of them, each way"}, \
+#define BENCH_OPTIONS(device_help, managers)                                                    \
+	BENCH_SHARED_OPTIONS(managers),                                                         \
+		[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},              \
+		[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,                                \
+				"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"},        \
+		[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,                            \
+				     "the most to read and write in each of them, on average"}, \
 		BENCH_POLICY_OPTION
 
 #define BENCH_POLICY_OPTION                                                                       \

@@ -49,7 +49,7 @@ static const struct option_def table[REPLAY_NR] = {
 	[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,
 			"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"},
 	[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,
-			     "the most that may cross a link to one of them, each way"},
+			     "the most to read and write in each of them, on average"},
 	BENCH_POLICY_OPTION,
 	[GPU_BUDGET] =
 		{"gpu-budget", "S,...", NULL, NULL,

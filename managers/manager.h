@@ -29,7 +29,7 @@ struct manager_config {
 	/* Of other devices' memories, by memory: how much a manager that uses them may have. */
 	uint64_t near_bytes[WEIR_MEMORIES_MAX];
 	uint64_t needs_bytes;	 /* that the workload allocates of the manager; 0: not known */
-	double near_bytes_per_s; /* that may cross a link to one of them, each way; 0: no limit */
+	double near_bytes_per_s; /* to be read and written in each, on average; 0: no limit */
 	/* Of the workload, for memory that its kernels page for themselves; borrowed for as long as
 	 * the manager lives. NULL: its kernels do not. */
 	const struct weir_paged_kernels *paged_kernels;

@@ -63,8 +63,8 @@ static const struct option_def option_table[OPTION_NR] = {
 		  .help = "with --what budget: other GPUs' memory to use, as gpu1:60GB"},
 	[NEAR_RATE] = {.name = "near-rate",
 		       .metavar = "B/s",
-		       .help = "with --near: the most that may cross a link to one of them, each "
-			       "way"},
+		       .help = "with --near: the most to read and write in each of them, on "
+			       "average"},
 	[WHAT] = {.name = "what",
 		  .metavar = "trace|busy|budget",
 		  .help = "what is switched: recording a trace into FILE; N endless loops for "

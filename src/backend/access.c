@@ -15,6 +15,14 @@ static int interval_compare(const void *left, const void *right)
 	return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
+static bool are_sorted(const struct access_interval *all, size_t nr)
+{
+	for (size_t i = 1; i < nr; i++)
+		if (all[i].begin < all[i - 1].begin)
+			return false;
+	return true;
+}
+
 /* Sort, and merge what overlaps or touches. */
 static size_t intervals_merge(struct access_interval *all, size_t nr)
 {
@@ -22,7 +30,8 @@ static size_t intervals_merge(struct access_interval *all, size_t nr)
 
 	if (!nr)
 		return 0;
-	qsort(all, nr, sizeof(*all), interval_compare);
+	if (!are_sorted(all, nr)) /* a list of few often is */
+		qsort(all, nr, sizeof(*all), interval_compare);
 	for (size_t i = 1; i < nr; i++) {
 		if (all[i].begin > all[last].end)
 			all[++last] = all[i];

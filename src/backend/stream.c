@@ -166,5 +166,6 @@ const char *stream_kernel_take(struct weir_stream *stream, double *ops)
 		atomic_store(&stream->ops, 0);
 	if (ops)
 		*ops = sum;
-	return atomic_exchange(&stream->kernel, NULL);
+	/* Mostly there was none, and reading is cheaper than exchanging. */
+	return atomic_load(&stream->kernel) ? atomic_exchange(&stream->kernel, NULL) : NULL;
 }

@@ -62,7 +62,7 @@ int space_ended_reserve(struct weir_space *space)
 	if (!ended)
 		return -ENOMEM;
 	for (bracket_seq_t seq = space->done_seq + 1; seq <= space->last_seq; seq++) {
-		struct ended_bracket *old = &space->ended[seq % space->max_ended];
+		struct ended_bracket *old = space_ended(space, seq);
 
 		ended[seq % max] = *old;
 		old->uses.use = NULL;
@@ -79,10 +79,10 @@ bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_brack
 			      struct use_list *uses)
 {
 	bracket_seq_t seq = ++space->last_seq;
-	struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+	struct ended_bracket *ended = space_ended(space, seq);
 	/* The list of the bracket that was retired last: thousands of ranges are 100 kB, which the
 	 * caches still have, and would not have of the whole ring. */
-	struct use_list *last = &space->ended[space->done_seq % space->max_ended].uses;
+	struct use_list *last = &space_ended(space, space->done_seq)->uses;
 	struct use_list spare = *last;
 
 	assert(seq - space->done_seq <= space->max_ended);
@@ -113,8 +113,8 @@ void space_ended_retire(struct weir_space *space, bracket_seq_t seq)
 	if (seq != space->stuck_seq || !space->stuck_ns)
 		return;
 	/* One that waited for what came later would not be done before that is. */
-	if (hasty > space->last_seq || !space->ended[hasty % space->max_ended].end ||
-	    !b->ops->fence_done(b, space->ended[hasty % space->max_ended].end))
+	if (hasty > space->last_seq || !space_ended(space, hasty)->end ||
+	    !b->ops->fence_done(b, space_ended(space, hasty)->end))
 		space->longest_ns = MAX(space->longest_ns, b->ops->now_ns(b) - space->stuck_ns);
 	space->stuck_ns = 0;
 }

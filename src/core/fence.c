@@ -68,7 +68,7 @@ void space_fence_share(struct weir_space *space, struct stream_slot *slot, fence
 	slot->nr_refused = 0;
 	for (bracket_seq_t seq = slot->last_seq; slot->nr_unfenced && seq > space->done_seq;
 	     seq--) {
-		struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+		struct ended_bracket *ended = space_ended(space, seq);
 
 		if (ended->slot != slot || ended->end)
 			continue;
@@ -103,7 +103,7 @@ static void lose(struct weir_space *space, struct stream_slot *slot)
 {
 	for (bracket_seq_t seq = slot->last_seq; slot->nr_unfenced && seq > space->done_seq;
 	     seq--) {
-		struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+		struct ended_bracket *ended = space_ended(space, seq);
 
 		if (ended->slot != slot || ended->end || ended->lost)
 			continue;

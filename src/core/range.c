@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/core/space.h"
 
@@ -70,6 +71,12 @@ static void table_remove(struct range **table, uint32_t nr, uint32_t at)
 	memmove(&table[at], &table[at + 1], (nr - at - 1) * sizeof(*table));
 }
 
+/* Programs ask for the same addresses again and again. */
+static struct range **found_at(struct weir_space *space, const void *addr)
+{
+	return &space->found[(uintptr_t)addr * HASH_FACTOR >> (64 - RANGES_FOUND_BITS)];
+}
+
 static int table_add(struct weir_space *space, struct range *range)
 {
 	uint32_t nr = space->nr_ranges;
@@ -91,19 +98,28 @@ static void table_del(struct weir_space *space, const struct range *range)
 		at++;
 	table_remove(space->range, nr, at);
 	space->nr_ranges--;
+	for (uint32_t i = 0; i < RANGES_FOUND; i++)
+		if (space->found[i] == range)
+			space->found[i] = NULL;
+}
+
+static bool has_addr(const struct weir_space *space, const struct range *range, const void *addr)
+{
+	return (uintptr_t)addr - (uintptr_t)range->addr < range_span(space, range);
 }
 
 struct range *range_find(struct weir_space *space, const void *addr)
 {
-	uint32_t above = table_upper(space, addr);
-	struct range *range;
+	struct range **found = found_at(space, addr);
+	uint32_t above;
 
-	if (!above)
+	if (*found && has_addr(space, *found, addr))
+		return *found;
+	above = table_upper(space, addr);
+	if (!above || !has_addr(space, space->by_addr[above - 1], addr))
 		return NULL;
-	range = space->by_addr[above - 1];
-	if ((uintptr_t)addr - (uintptr_t)range->addr >= range_span(space, range))
-		return NULL;
-	return range;
+	*found = space->by_addr[above - 1];
+	return *found;
 }
 
 /* What a new range is mapped for. Each device in the list costs a mapping call some time: of

@@ -134,7 +134,7 @@ int settle_on_seq(struct weir_space *space, bracket_seq_t seq, struct settle *se
 	if (space->done_seq >= seq)
 		return 0;
 	/* In the order of their ends, since that is how they are counted. */
-	oldest = &space->ended[(space->done_seq + 1) % space->max_ended];
+	oldest = space_ended(space, space->done_seq + 1);
 	if (!oldest->end) /* of all: each is behind as little as can be */
 		space_fence_all(space);
 	if (!oldest->end) {

@@ -210,8 +210,7 @@ void space_fini(struct weir_space *space)
 static void retire_brackets(struct weir_space *space)
 {
 	while (space->done_seq < space->last_seq) {
-		const struct ended_bracket *bracket =
-			&space->ended[(space->done_seq + 1) % space->max_ended];
+		const struct ended_bracket *bracket = space_ended(space, space->done_seq + 1);
 
 		if (bracket->end ? !space_fence_done(space, bracket->end, NULL) : !bracket->lost)
 			break;

@@ -331,6 +331,10 @@ struct shared_ops {
 	void (*fini)(struct weir_space *space);
 };
 
+/* Addresses that a space remembers the ranges of. */
+#define RANGES_FOUND_BITS 8
+#define RANGES_FOUND (1u << RANGES_FOUND_BITS)
+
 struct weir_space {
 	struct weir_machine *machine; /* these never change */
 	pid_t process;		      /* that created it */
@@ -360,6 +364,8 @@ struct weir_space {
 	 * first, wherever the backend put them. */
 	struct range **range, **by_addr;
 	uint32_t nr_ranges, max_ranges;
+	/* Where addresses that were asked for lately are, by a hash; NULL: not known. */
+	struct range *found[RANGES_FOUND];
 	struct range *pooled;	 /* last freed first */
 	struct range *removed;	 /* of other kinds than mapped, until no bracket names them */
 	struct list_link owners; /* of ranges of other kinds */
@@ -381,10 +387,9 @@ struct weir_space {
 	uint32_t nr_open; /* brackets, host ones included */
 	uint32_t nr_host_open;
 
-	/* Ended brackets: seq s is at ended[s % max_ended], for done_seq < s <= last_seq. The
-	 * others have no more than an array for uses. There is room for those that are open. */
+	/* Ended brackets, see space_ended(). There is room for those that are open. */
 	struct ended_bracket *ended;
-	uint32_t max_ended;
+	uint32_t max_ended;   /* a power of two, or 0 */
 	uint32_t nr_unfenced; /* ended brackets without a fence, of all slots */
 	bracket_seq_t last_seq, done_seq;
 	bracket_seq_t shared_seq; /* newest that ended without a fence of its own */
@@ -806,6 +811,13 @@ struct stream_slot *space_slot_find(const struct weir_space *space,
 
 /* The same, created at first. NULL: no memory. */
 struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *stream);
+
+/* An ended bracket, of those from done_seq + 1 to last_seq. Other entries have no more than an
+ * array for uses. */
+static inline struct ended_bracket *space_ended(const struct weir_space *space, bracket_seq_t seq)
+{
+	return &space->ended[seq & (space->max_ended - 1)];
+}
 
 /* Room for nr uses. -ENOMEM. */
 int use_list_reserve(struct use_list *list, uint32_t nr);

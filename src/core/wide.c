@@ -43,7 +43,7 @@ void wide_ended(struct weir_space *space, bracket_seq_t seq)
 {
 	struct wide *wide = &space->wide;
 
-	wide->ended = space->ended[seq % space->max_ended].uses.wide;
+	wide->ended = space_ended(space, seq)->uses.wide;
 	wide->ended_seq = seq;
 	if (wide->ended == wide->newest_open)
 		wide->newest_open = find_newest_open(space);
@@ -60,7 +60,7 @@ bool wide_is_open(const struct weir_space *space, const struct range *range)
 bracket_seq_t wide_find_use(const struct weir_space *space, const struct range *range)
 {
 	for (bracket_seq_t seq = space->wide.ended_seq; seq > space->done_seq; seq--)
-		if (range_is_in_wide(range, space->ended[seq % space->max_ended].uses.wide))
+		if (range_is_in_wide(range, space_ended(space, seq)->uses.wide))
 			return seq;
 	return 0;
 }

@@ -90,7 +90,7 @@ static bool is_mutant(const struct access *a)
 /* Wait for the bracket of a number, once for each stream. */
 static int wait_seq(struct weir_space *space, const struct waiter *w, bracket_seq_t seq)
 {
-	const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+	const struct ended_bracket *ended = space_ended(space, seq);
 	uint32_t entity = ended->slot->number < CLOCK_SLOTS ? ended->slot->number : CLOCK_ENTITIES;
 	int err;
 
@@ -112,8 +112,8 @@ static int wait_all_brackets(struct weir_space *space, const struct waiter *w,
 	int err = 0;
 
 	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--)
-		if (space->ended[seq % space->max_ended].uses.wide ||
-		    uses_meet(space, &space->ended[seq % space->max_ended].uses, a))
+		if (space_ended(space, seq)->uses.wide ||
+		    uses_meet(space, &space_ended(space, seq)->uses, a))
 			err = wait_seq(space, w, seq);
 	return err;
 }
@@ -230,7 +230,7 @@ bool access_window_is_idle(const struct weir_space *space, const struct replica 
 			return false;
 	}
 	for (bracket_seq_t seq = space->last_seq; seq > space->done_seq; seq--)
-		if (names(&space->ended[seq % space->max_ended].uses, r, own, g))
+		if (names(&space_ended(space, seq)->uses, r, own, g))
 			return false;
 	return true;
 }

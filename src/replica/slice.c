@@ -152,10 +152,10 @@ static void end_slice(struct weir_space *space, struct slice *s, fence_t fence)
 	s->r->nr_reserved += s->uses.use[0].nr_reserved;
 	/* A deliberate fault (src/core/types.h): nobody waits for the launches so far. */
 	if (WEIR_MUTANT == 18 && s->slot->last_seq)
-		ended.end = space->ended[s->slot->last_seq % space->max_ended].end;
+		ended.end = space_ended(space, s->slot->last_seq)->end;
 	s->slot->shared_event = learn_begin(space, s->slot, &s->uses);
 	seq = space_ended_add(space, &ended, &s->uses);
-	use_ended(space, &space->ended[seq % space->max_ended]);
+	use_ended(space, space_ended(space, seq));
 	s->slot->shared_event = event;
 }
 

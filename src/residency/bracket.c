@@ -54,7 +54,6 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 	end = offset + use->bytes;
 	*out = (struct space_use){
 		.range = range,
-		.first = (uint32_t)(offset / space->block_bytes),
 		.kind = placed_as(use->kind),
 		.atomic = use->kind == WEIR_ATOMIC,
 		.elements = use->kind == WEIR_READ_ELEMENTS,
@@ -66,11 +65,16 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 		.write_bytes = (double)use->write_bytes,
 	};
 	if (range->kind) { /* it has no blocks */
-		out->first = 0;
 		if (use->kind == WEIR_OVERWRITE && !range->kind->windows)
 			out->kind = WEIR_WRITE;
 		return 0;
 	}
+	/* Most name a whole range, and dividing takes longer than all else that is done here. */
+	if (use->bytes == range->bytes) {
+		out->nr = range->nr_blocks;
+		return 0;
+	}
+	out->first = (uint32_t)(offset / space->block_bytes);
 	out->nr = (uint32_t)((end - 1) / space->block_bytes) - out->first + 1;
 	out->head_part = offset % space->block_bytes != 0;
 	/* What lies behind the end of a range in its last block belongs to nobody. */
@@ -183,7 +187,7 @@ static void resolve_guesses(const struct weir_space *space, const struct bracket
 {
 	const uint64_t key = guess_key(asked);
 
-	for (uint32_t u = 0; u < asked->nr_likely; u++)
+	for (uint32_t u = 0; key && u < asked->nr_likely; u++)
 		out->use[u].unused = (float)(1 - guess_share(space->residency->guesses, key, u));
 	for (uint32_t u = asked->nr_likely; u < asked->nr; u++)
 		out->use[u].stays = true;
@@ -511,14 +515,12 @@ static int bracket_pass(struct weir_space *space, void *arg, struct settle *sett
 	return err;
 }
 
-/* 4. Carry out what the plan has due by now; then back, fetch or leave in place what is named. */
-static int make_ready(struct weir_space *space, struct stream_slot *slot)
+static int place_all(struct weir_space *space, struct stream_slot *slot, bool due)
 {
 	struct bracket_pass pass = {
 		.slot = slot,
 		.last = space->last_seq,
-		/* Its record may have made a plan. */
-		.due = slot->calm && bracket_is_quiet(space) && !slot_planner(space, slot)->error,
+		.due = due,
 		.place = {.own = slot->own, .uses = slot->uses.use, .nr_uses = slot->uses.nr},
 	};
 	int err = space_settle(space, bracket_pass, &pass);
@@ -526,6 +528,18 @@ static int make_ready(struct weir_space *space, struct stream_slot *slot)
 	if (err)
 		(void)migrate_flush(space); /* what moved before the error moves on */
 	return err;
+}
+
+/* 4. Carry out what the plan has due by now; then back, fetch or leave in place what is named. */
+static int make_ready(struct weir_space *space, struct stream_slot *slot)
+{
+	/* Its record may have made a plan. */
+	const bool quiet = bracket_is_quiet(space) && !slot_planner(space, slot)->error;
+
+	if (quiet && !slot->uses.kinds && !slot->uses.wide && !space->shared &&
+	    place_is_all_ready(slot->uses.use, slot->uses.nr) && !migrate_flush(space))
+		return 0;
+	return place_all(space, slot, quiet && slot->calm);
 }
 
 /* All that launches may touch, for backends that check them; those that were declared come first.
@@ -826,11 +840,11 @@ static void end_on(struct weir_space *space, struct stream_slot *slot, fence_t e
 	slot->open = false;
 	space->nr_open--;
 	seq = space_ended_add(space, &bracket, &slot->uses);
-	if (space->ended[seq % space->max_ended].uses.wide)
+	if (space_ended(space, seq)->uses.wide)
 		wide_ended(space, seq);
-	uses = &space->ended[seq % space->max_ended].uses;
+	uses = &space_ended(space, seq)->uses;
 	if (space->shared)
-		space->shared_ops->ended(space, &space->ended[seq % space->max_ended]);
+		space->shared_ops->ended(space, space_ended(space, seq));
 	for (uint32_t u = 0; u < uses->nr; u++)
 		release_use(space, &uses->use[u], seq);
 	if (uses->wide)

@@ -95,7 +95,7 @@ static bool wide_conflicts(const struct weir_space *space, const struct use_list
 static bool bracket_conflicts(const struct weir_space *space, bracket_seq_t seq,
 			      const struct use_list *uses, uint32_t *work)
 {
-	const struct use_list *ended = &space->ended[seq % space->max_ended].uses;
+	const struct use_list *ended = &space_ended(space, seq)->uses;
 
 	if (ended->all || uses->all || wide_conflicts(space, ended, seq, uses))
 		return true;
@@ -125,7 +125,7 @@ int order_behind(struct weir_space *space, const struct stream_slot *slot,
 	if (uses->unordered)
 		since = MAX(newest_born(uses), uses->wide ? space->wide.reborn : 0);
 	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--) {
-		const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+		const struct ended_bracket *ended = space_ended(space, seq);
 
 		if (ended->slot == slot || ended->slot->ordered == space->mark ||
 		    (uses->unordered && seq > since && ended->uses.unordered) ||

@@ -98,13 +98,28 @@ static bool is_fresh(const struct space_use *use)
 	       (use->kind == WEIR_OVERWRITE || range->nr_dead == range->nr_blocks);
 }
 
+/* Whether the plan, if there is one, wants less than all of a range resident in this stage. */
+static inline bool is_confined(const struct range *range)
+{
+	return range_follows_plan(range) && range->residency->planner->plan->confines &&
+	       schedule_level(range) < range->nr_blocks;
+}
+
 /* Whether nothing is to be asked: all of the range is there and shown, and stays. */
 static inline bool is_ready(const struct space_use *use)
 {
 	const struct range *range = use->range;
 
 	return range_nr_resident(range) == range->nr_blocks && !range->nr_unmapped &&
-	       !(is_fresh(use) && schedule_level(range) < range->nr_blocks);
+	       !(is_fresh(use) && is_confined(range));
+}
+
+bool place_is_all_ready(const struct space_use *uses, uint32_t nr_uses)
+{
+	for (uint32_t u = 0; u < nr_uses; u++)
+		if (!is_ready(&uses[u]))
+			return false;
+	return true;
 }
 
 /* A chunk of the memory that a block of the use is resident in; NULL: leave it in place. fresh: the

@@ -22,10 +22,12 @@ static void keep_visits(struct plan *plan, const struct stages *stages, struct p
 {
 	for (uint32_t v = 0; v < stages->nr_lives; v++) {
 		uint32_t i = stages->visit[v];
+		const struct stage_life *life = &stages->life[i];
 
-		plan->visit[v] = (struct plan_visit){.stage = stages->life[i].stage,
+		plan->visit[v] = (struct plan_visit){.stage = life->stage,
 						     .level = (uint32_t)(reached[i] + 1e-6),
 						     .streams = model_streams(model)[i]};
+		plan->confines |= plan->visit[v].level < (uint32_t)stages->blocks[life->life];
 	}
 }
 
@@ -106,7 +108,8 @@ static int plan_keep(struct plan *plan, const struct plan_input *input, struct s
 	}
 	for (uint32_t u = 0; u < stages->nr_uses; u++)
 		plan->spread[stages->use[u].life] |=
-			stages->use[u].in > 0 && stages->use[u].out > 0;
+			input->near_block_ns > 0 ||
+			(stages->use[u].in > 0 && stages->use[u].out > 0);
 	for (uint32_t i = 0; i < nr; i++)
 		plan->stage_of_step[(plan->first_step + i) % nr] = stages->stage_of_step[i];
 	plan->nr_stages = stages->nr_stages;

@@ -88,7 +88,9 @@ struct plan_input {
 	uint32_t budget_blocks,
 		near_blocks; /* of own memory; with two places below: of the first */
 	uint32_t nr_below;   /* places; the last is large enough */
-	bool near_slowed;    /* the first one's rates are those allowed, below its link's */
+	/* With two places below: the time that a period takes at least for each block that is moved
+	 * to or from the first, by copies or in place; 0: none. */
+	double near_block_ns;
 	struct plan_below below[PLAN_BELOW_MAX];
 	double map_ns, unmap_ns; /* the host's time for a block of the device's own memory */
 	/* More for each block that is mapped beside copies from the host, and for each that is
@@ -132,13 +134,14 @@ struct plan {
 	uint32_t *tracked;	  /* by life: its number t among the tracked; PLAN_UNTRACKED */
 	uint32_t *first_visit;	  /* [nr_tracked + 1]: t's visits begin here */
 	struct plan_visit *visit; /* by t, then by stage */
+	bool confines;		  /* some visit has fewer blocks resident than its life has */
 	struct plan_span *alive;  /* by t: the stages that begin while it is alive */
 	uint32_t *far;		  /* by t: its last blocks that are far, when not resident */
 	bool *kept;		  /* by t: nobody writes it, and it is there always */
 	uint64_t nr_kept_blocks;  /* of all these lives */
 	double *end_ns;		  /* by stage: when it ends, under this plan */
 	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
-	bool *spread;		  /* by t: kernels read and write it at once */
+	bool *spread;		  /* by t: over neighbours, see schedule_is_spread() */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */

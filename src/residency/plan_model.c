@@ -79,6 +79,7 @@ struct plan_model {
 	double taken;		 /* blocks resident, of all lives */
 	double near_taken;	 /* blocks that should be near, of all lives; */
 	double near_most;	 /* the most of that in a stage of the last run */
+	double near_moved;	 /* blocks to or from the near place, in this period */
 	double lifted;		 /* blocks, of all lives */
 	uint32_t *kept, nr_kept; /* lives that can be lifted */
 	bool lifts;		 /* something of them is far in this run */
@@ -278,14 +279,16 @@ static double copies_ns(struct plan_model *m, const double in[], const double ou
 	return longest;
 }
 
-/* Note what of these copies makes mapping calls wait. */
+/* Note what of these copies makes mapping calls wait, and what the near place has of them. */
 static void note_copies(struct plan_model *m, const double in[], const double out[])
 {
 	const struct plan_input *input = m->input;
 	const uint32_t last = input->nr_below > 1;
 
-	if (last)
+	if (last) {
 		m->calls.near_ns += copy_ns(&input->below[0], in[0], out[0]);
+		m->near_moved += in[0] + out[0];
+	}
 	m->calls.in_ns += in[last] * input->below[last].in_ns;
 }
 
@@ -323,6 +326,7 @@ static void lift(struct plan_model *m, uint32_t life, double blocks)
 {
 	m->life[life].lifted += blocks;
 	m->lifted += blocks;
+	m->near_moved += blocks;
 }
 
 /* What is lifted goes where others need the room. */
@@ -710,6 +714,8 @@ static double run(struct plan_model *m, uint32_t g)
 	m->work += (uint64_t)stage->nr_body * stage->nr_uses + stage->nr_lives;
 	find_away(m, stage);
 	total = traffic_run(m->input, m->stages, stage, m->away, t);
+	if (m->input->nr_below > 1)
+		m->near_moved += t[0].in + t[0].out;
 	total = MAX(total, add_streams(m, stage, t));
 	for (uint32_t k = 0; k < m->input->nr_below; k++)
 		find_slack(m, k, &t[k], total);
@@ -893,15 +899,19 @@ static double overflow_ns(struct plan_model *m)
 	return (m->near_taken - m->input->near_blocks) * (far->in_ns + far->out_ns);
 }
 
-static double weighed_ns(const struct plan_model *m)
+/* Where the near place is used more than it may be on average, the plan counts as one that waits
+ * until it is not: one that has less there, if it takes shorter than that, is better. rest_ns: what
+ * comes after what was run. */
+static double weighed_ns(const struct plan_model *m, double rest_ns)
 {
-	return m->time_ns + COPIED_SHARE * m->copied_ns;
+	return MAX(m->time_ns + rest_ns, m->near_moved * m->input->near_block_ns) +
+	       COPIED_SHARE * m->copied_ns;
 }
 
 /* One period, or as much of it as shows that it takes longer than the limit. @return all of it */
 static bool run_period(struct plan_model *m)
 {
-	m->time_ns = m->copied_ns = m->taken = m->near_taken = m->near_most = 0;
+	m->time_ns = m->copied_ns = m->taken = m->near_taken = m->near_most = m->near_moved = 0;
 	/* Anew each time, or rounding would add up. */
 	for (uint32_t t = 0; t < m->stages->nr_tracked; t++) {
 		double away[PLAN_BELOW_MAX];
@@ -925,7 +935,7 @@ static bool run_period(struct plan_model *m)
 		drop_lifted(m);
 		m->time_ns += MAX(run_ns, calls_beside_ns(m->input, &m->calls, run_ns));
 		m->end_ns[g] = m->time_ns;
-		if (weighed_ns(m) + m->rest_ns[g] > m->limit_ns) {
+		if (weighed_ns(m, m->rest_ns[g]) > m->limit_ns) {
 			m->time_ns += m->rest_ns[g];
 			return false;
 		}
@@ -962,7 +972,7 @@ double model_run(struct plan_model *m, const double *level, double limit_ns)
 	 * all runs were whole. */
 	if (!run_period(m))
 		m->work = second + (second - begin);
-	return weighed_ns(m);
+	return weighed_ns(m, 0);
 }
 
 int model_actions(struct plan_model *m, const double *level, double *reached,

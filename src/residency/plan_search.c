@@ -538,16 +538,15 @@ static void search(struct search *s, double *saved, struct ranked *rank, struct 
 }
 
 /* Search once more, from the best and from a beginning, with both kinds of levels at once: where
- * neighbours' link holds kernels up, some may be far though all has room near, and the host's link
- * carries that. For as much work again; the plan counts if it gains enough. Not where the near link
- * is slowed by a limit alone: kernels are not held up for as long as that says, and would wait for
- * the host's link. */
+ * neighbours' link holds kernels up, or may not be used so much, some may be far though all has
+ * room near, and the host's link carries that. For as much work again; the plan counts if it gains
+ * enough. */
 static void search_far(struct search *s, double *saved, struct ranked *rank,
 		       const struct found *start, struct found *first, struct found *far)
 {
 	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
 
-	if (s->input->nr_below == 1 || s->input->near_slowed)
+	if (s->input->nr_below == 1)
 		return;
 	model_run(s->model, s->level, INFINITY);
 	if (!is_all_near(s))

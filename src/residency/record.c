@@ -186,24 +186,41 @@ static uint64_t shape_hash(const struct record *record, const struct event *even
 	if (event->launched)
 		return hash_mix(hash, event->launched);
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
-		hash = hash_mix(hash, use[i].offset);
-		hash = hash_mix(hash, use[i].bytes);
-		hash = hash_mix(hash, use[i].nr_range_blocks);
-		hash = hash_mix(hash, (uint64_t)use[i].kind * 2 + (uint64_t)use[i].pattern);
+		const uint32_t how = (uint32_t)use[i].kind * 2 + (uint32_t)use[i].pattern;
+		uint64_t shape = hash_mix(use[i].offset, use[i].bytes);
+
+		/* Of each use by itself first, so that they need not wait for each other. */
+		shape = hash_mix(shape, (uint64_t)how << 32 | use[i].nr_range_blocks);
+		hash = hash_mix(hash, shape);
 	}
 	return hash;
 }
 
-/* Hash of the shapes of the newest CONTEXT events; 0 when there are fewer. */
-static uint64_t context_hash(const struct record *record)
+static uint64_t rotate(uint64_t x, uint32_t by)
 {
-	uint64_t hash = 1;
+	return x << by | x >> (64 - by);
+}
 
-	if (record->next_event - record->first_event < CONTEXT)
+/* Hash of the shapes of the newest CONTEXT events; 0 when there are fewer. Each is turned by its
+ * age, so that the newest one comes in and the oldest one goes (a cyclic polynomial: Cohen 1997,
+ * "Recursive hashing functions for n-grams"). */
+static uint64_t context_hash(struct record *record)
+{
+	const uint64_t nr = record->next_event - record->first_event;
+	const uint64_t newest = record->next_event - 1;
+	uint64_t n = newest;
+
+	if (nr < CONTEXT)
 		return 0;
-	for (uint64_t n = record->next_event - CONTEXT; n < record->next_event; n++)
-		hash = hash_mix(hash, record_event(record, n)->shape);
-	return hash | 1;
+	if (nr == CONTEXT) {
+		record->rolling = 0;
+		n = record->first_event;
+	} else {
+		record->rolling ^= rotate(record_event(record, n - CONTEXT)->shape, CONTEXT - 1);
+	}
+	for (; n <= newest; n++)
+		record->rolling = rotate(record->rolling, 1) ^ record_event(record, n)->shape;
+	return hash_mix(1, record->rolling) | 1;
 }
 
 uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream, life_t life,

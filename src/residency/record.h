@@ -59,9 +59,9 @@ struct event {
 	uint64_t shape;	    /* hash of this one */
 	uint64_t previous;  /* number of an earlier event in the same bucket; 0: none */
 	double ns;	    /* BEGIN: how long it ran; 0: not known yet */
-	bool in_place;	    /* BEGIN: ns was measured with something not resident */
 	double link_ns;	    /* BEGIN: what that takes by the cost model; 0: not known */
-	bool beside;	    /* BEGIN: copies may have crossed the device's links meanwhile */
+	bool in_place;	    /* BEGIN: ns was measured with something not resident; */
+	bool beside;	    /* ... copies may have crossed the device's links meanwhile */
 	double serial;	    /* BEGIN: of that or of computation, what may not overlap */
 	double slow;	    /* BEGIN: ... and times as long as it takes so; 0: not known */
 	uint64_t launched;  /* BEGIN: what, if its uses are guesses; else 0 */
@@ -100,6 +100,7 @@ struct record {
 	struct named *named;  /* by life: its newest use */
 	uint64_t nr_given_up; /* times that a repetition may have been missed */
 	uint64_t period;      /* events; 0: no repetition is followed */
+	uint64_t rolling;     /* of the newest CONTEXT events' shapes */
 	uint64_t next_try;    /* no repetition is looked for before this event */
 	uint32_t pause;	      /* events between the last two looks */
 	uint64_t followed;    /* events that agreed since it was recognised, or resumed */

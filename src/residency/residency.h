@@ -154,7 +154,7 @@ struct residency {
 
 	/* This and near_copy_only are what benchmarks ask of a space that uses neighbours'
 	 * memories. Set before its first range is allocated, and never changed. */
-	double near_bytes_per_s; /* most that is to cross a link to a neighbour; 0: no limit */
+	double near_bytes_per_s; /* to move at each neighbour, see space_near_rate() */
 };
 
 /* Of the device that a stream is of. */
@@ -205,7 +205,8 @@ static inline void space_near_copy_only(struct weir_space *space)
 	space->residency->near_copy_only = true;
 }
 
-/* Bytes a second, of copies and of use in place together, each way over each link. */
+/* The most that plans read and write in each neighbour's memory: bytes a second, of copies and of
+ * use in place together, on average over a period. 0: no limit. */
 static inline void space_near_rate(struct weir_space *space, double bytes_per_s)
 {
 	space->residency->near_bytes_per_s = bytes_per_s;
@@ -296,7 +297,8 @@ bool schedule_is_kept(const struct range *range);
  * before the next use, over the neighbours' own links. */
 bool schedule_needs_no_copy(const struct range *range);
 
-/* Whether kernels read and write the range at once, by the plan. */
+/* Whether the range is to be spread over neighbours: by the plan, kernels read and write it at
+ * once, or neighbours may not be used for more than so much each. */
 bool schedule_is_spread(const struct range *range);
 
 /* Of neighbours with room the one for a range's next block: where most of the others are, or least
@@ -588,6 +590,9 @@ struct place_pass {
 	bool no_room; /* what is left of it stays where it is */
 	bool staying; /* nothing that launches may touch is evicted any more */
 };
+
+/* Whether all is there that the uses name, so that there is nothing to place. */
+bool place_is_all_ready(const struct space_use *uses, uint32_t nr_uses);
 
 /* A part of a pass: make the uses ready: back, fetch, or leave in place; nothing is pinned yet. */
 int place_uses(struct weir_space *space, struct place_pass *p, struct settle *settle);

@@ -206,28 +206,44 @@ static void test_near_advice(void **state)
 }
 
 /* Where near uses hold kernels up, some is far though there is room near, and the other link
- * carries that; not where the near link is only taken for as slow as a limit says. */
+ * carries that. */
 static void test_near_helped_by_far(void **state)
 {
-	(void)state;
-	for (int slowed = 0; slowed < 2; slowed++) {
-		struct period p;
-		struct plan *plan;
-		uint32_t life;
+	struct period p;
+	struct plan *plan;
+	uint32_t life;
 
-		near_init(&p, 4, 100);
-		p.input.near_slowed = slowed;
-		life = add_life(&p, 40);
-		add_step(&p, 10, 1);
-		add_near_use(&p, life, WEIR_READ, 1);
-		plan = make(&p);
-		check_plan(&p, plan);
-		if (slowed)
-			assert_true(far_of(plan, life) <= 0);
-		else
-			assert_in_range(far_of(plan, life), 1, 8);
-		plan_destroy(plan);
-	}
+	(void)state;
+	near_init(&p, 4, 100);
+	life = add_life(&p, 40);
+	add_step(&p, 10, 1);
+	add_near_use(&p, life, WEIR_READ, 1);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_in_range(far_of(plan, life), 1, 8);
+	plan_destroy(plan);
+}
+
+/* Near may be used for a fifth of the time: so much is far that the host's link takes as long as
+ * that. */
+static void test_near_used_no_more_than_allowed(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t life, near;
+
+	(void)state;
+	near_init(&p, 4, 100);
+	p.input.near_block_ns = 50;
+	life = add_life(&p, 40);
+	add_step(&p, 10, 1);
+	add_near_use(&p, life, WEIR_READ, 1); /* a block takes 10 ns near and 100 far */
+	plan = make(&p);
+	check_plan(&p, plan);
+	near = 40 - level(plan, 0, life) - far_of(plan, life);
+	assert_in_range(near, 22, 25);
+	assert_true(plan->modelled_ns >= 50 * near && plan->modelled_ns < 1300);
+	plan_destroy(plan);
 }
 
 /* Both links carry at the same time; what does not overlap with computation is added. */
@@ -452,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_near_room_at_each_time),
 		cmocka_unit_test(test_near_advice),
 		cmocka_unit_test(test_near_helped_by_far),
+		cmocka_unit_test(test_near_used_no_more_than_allowed),
 		cmocka_unit_test(test_near_links_carry_together),
 		cmocka_unit_test(test_near_serial_is_of_what_is_resident),
 		cmocka_unit_test(test_near_serial_is_by_use),
