@@ -217,7 +217,7 @@ static double near_block_ns(const struct weir_space *space)
 	const double nr = space_host(space) - space->nr_devices;
 	const double rate = space->residency->near_bytes_per_s;
 
-	return rate > 0 && nr ? (double)space->block_bytes * 1e9 / (NEAR_AIM * rate * nr) : 0;
+	return rate > 0 && nr > 0 ? (double)space->block_bytes * 1e9 / (NEAR_AIM * rate * nr) : 0;
 }
 
 void learn_places(const struct weir_space *space, place_t own, struct plan_input *input)

@@ -495,6 +495,41 @@ static void test_space_small_freed_inside_its_bracket(void **state)
 	test_space_close(&t);
 }
 
+/* Addresses that were used are remembered with their ranges. When so many are free that the oldest
+ * are given up, they are forgotten: the address sanitizer sees it if not. */
+static void test_space_addresses_given_up(void **state)
+{
+	enum { NR = 1200, KEPT = 3 };
+	struct test_space t;
+	uint64_t block;
+	void *a[NR];
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_PHANTOM, WEIR_PLANNED, 0, 2 * NR, 2 * NR);
+	block = t.block_bytes;
+	for (int i = 0; i < NR; i++) {
+		a[i] = do_alloc(&t, block, 0);
+		do_begin(&t, 0, a[i], block, WEIR_OVERWRITE);
+		do_end(&t, 0);
+	}
+	do_sync(&t);
+	for (int i = KEPT; i < NR; i++)
+		do_free(&t, a[i], 0);
+	/* Of another size: new ones, each of which has the oldest free one given up. */
+	for (int i = 0; i < NR / 4; i++)
+		(void)do_alloc(&t, 2 * block, 0);
+	for (int i = 0; i < NR; i++) {
+		const struct weir_use use = {.addr = a[i], .bytes = block, .kind = WEIR_READ};
+		int err = weir_begin(t.space, t.stream[0], &use, 1);
+
+		/* Or one of the new ranges is there now. */
+		assert_true(!err || (i >= KEPT && err == -EINVAL));
+		if (!err)
+			do_end(&t, 0);
+	}
+	test_space_close(&t);
+}
+
 /* ------------------------------------------------------------------ where ranges lie */
 
 #define NR_PLACES 5
@@ -590,6 +625,7 @@ int main(void)
 		cmocka_unit_test(test_space_small_share_a_block),
 		cmocka_unit_test(test_space_small_other_stream_waits),
 		cmocka_unit_test(test_space_small_freed_inside_its_bracket),
+		cmocka_unit_test(test_space_addresses_given_up),
 		cmocka_unit_test(test_space_victims_do_not_depend_on_addresses),
 	};
 
