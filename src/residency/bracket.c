@@ -537,8 +537,8 @@ static int make_ready(struct weir_space *space, struct stream_slot *slot)
 	const bool quiet = bracket_is_quiet(space) && !slot_planner(space, slot)->error;
 
 	if (quiet && !slot->uses.kinds && !slot->uses.wide && !space->shared &&
-	    place_is_all_ready(slot->uses.use, slot->uses.nr) && !migrate_flush(space))
-		return 0;
+	    place_is_all_ready(slot->uses.use, slot->uses.nr))
+		return migrate_flush(space);
 	return place_all(space, slot, quiet && slot->calm);
 }
 

@@ -326,7 +326,7 @@ static void lift(struct plan_model *m, uint32_t life, double blocks)
 {
 	m->life[life].lifted += blocks;
 	m->lifted += blocks;
-	m->near_moved += blocks;
+	m->near_moved += MAX(blocks, 0); /* what is dropped was moved */
 }
 
 /* What is lifted goes where others need the room. */

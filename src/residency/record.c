@@ -69,8 +69,9 @@ static void record_cut(struct record *record, uint64_t keep)
 	uint64_t first_use = record_event(record, first)->first_use;
 
 	memmove(record->event, record_event(record, first), keep * sizeof(struct event));
-	memmove(record->use, &record->use[first_use - record->first_use],
-		(record->next_use - first_use) * sizeof(struct record_use));
+	if (record->next_use > first_use)
+		memmove(record->use, &record->use[first_use - record->first_use],
+			(record->next_use - first_use) * sizeof(struct record_use));
 	record->first_event = first;
 	record->first_use = first_use;
 }
@@ -187,9 +188,10 @@ static uint64_t shape_hash(const struct record *record, const struct event *even
 		return hash_mix(hash, event->launched);
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
 		const uint32_t how = (uint32_t)use[i].kind * 2 + (uint32_t)use[i].pattern;
-		uint64_t shape = hash_mix(use[i].offset, use[i].bytes);
+		/* Of each use by itself first, so that they need not wait for each other. Not the
+		 * offset into the bytes: one often is what the other leaves of a range. */
+		uint64_t shape = hash_mix(hash_mix(1, use[i].offset), use[i].bytes);
 
-		/* Of each use by itself first, so that they need not wait for each other. */
 		shape = hash_mix(shape, (uint64_t)how << 32 | use[i].nr_range_blocks);
 		hash = hash_mix(hash, shape);
 	}

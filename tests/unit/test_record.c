@@ -287,6 +287,29 @@ static void test_record_diverges_on_kind(void **state)
 	expect_divergence(f);
 }
 
+/* Each bracket names what the one before left of a range, as solving by substitution does: more of
+ * them than may be looked at if they were all alike. */
+static void test_record_tells_suffixes_apart(void **state)
+{
+	enum { NR = 2047 };
+	struct fixture *f = *state;
+	life_t a = do_alloc(f, NR);
+
+	for (uint32_t i = 0; i < 2 * NR; i++) {
+		const uint32_t first = i % NR;
+		struct record_use used = {.life = a,
+					  .nr_range_blocks = NR,
+					  .first = first,
+					  .nr = NR - first,
+					  .offset = first * 4096,
+					  .bytes = (NR - first) * 4096};
+
+		record_add_use(&f->record, &used);
+		add(f, EVENT_BEGIN, 0, 0, 0);
+	}
+	assert_int_equal(f->record.period, NR);
+}
+
 static void test_record_diverges_on_offset(void **state)
 {
 	struct fixture *f = *state;
@@ -551,6 +574,7 @@ int main(void)
 		record_test(test_record_diverges_on_size),
 		record_test(test_record_diverges_on_life),
 		record_test(test_record_diverges_on_kind),
+		record_test(test_record_tells_suffixes_apart),
 		record_test(test_record_diverges_on_offset),
 		record_test(test_record_diverges_on_number_of_uses),
 		record_test(test_record_diverges_on_stream),
