@@ -515,6 +515,7 @@ static int bracket_pass(struct weir_space *space, void *arg, struct settle *sett
 	return err;
 }
 
+/* due: what the plan has due by now is done. */
 static int place_all(struct weir_space *space, struct stream_slot *slot, bool due)
 {
 	struct bracket_pass pass = {
@@ -536,6 +537,7 @@ static int make_ready(struct weir_space *space, struct stream_slot *slot)
 	/* Its record may have made a plan. */
 	const bool quiet = bracket_is_quiet(space) && !slot_planner(space, slot)->error;
 
+	/* The usual case of a program that fits. */
 	if (quiet && !slot->uses.kinds && !slot->uses.wide && !space->shared &&
 	    place_is_all_ready(slot->uses.use, slot->uses.nr))
 		return migrate_flush(space);
