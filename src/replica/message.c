@@ -181,7 +181,7 @@ static int message_nothing(struct replica *r, uint8_t to, uint64_t offset, uint6
 	return err;
 }
 
-/* Send a device what it lacks of its list, of a part in one piece. */
+/* Send a device what it lacks of its list, of a part whose pieces have one source. */
 static int fill_elements(struct weir_space *space, const struct stream_slot *slot,
 			 const struct parcel *all)
 {
@@ -216,9 +216,9 @@ static int fill_elements(struct weir_space *space, const struct stream_slot *slo
 	return err;
 }
 
-/* A part in one piece, or where *end is set lower, a part of that. */
-static int fill_piece(struct weir_space *space, const struct stream_slot *slot, struct parcel *p,
-		      const struct piece *piece, bool elements)
+/* A part of pieces with one source, or where p->end is set lower, of that. */
+static int fill_part(struct weir_space *space, const struct stream_slot *slot, struct parcel *p,
+		     const struct piece *piece, bool elements)
 {
 	struct replica *r = p->replica;
 
@@ -229,6 +229,26 @@ static int fill_piece(struct weir_space *space, const struct stream_slot *slot, 
 	return elements ? fill_elements(space, slot, p) : message_send(space, slot, p);
 }
 
+/* Whether a copy has what a piece says was written last: all of it, or its list's elements. */
+static bool has_piece(const struct piece *piece, uint8_t copy, bool elements)
+{
+	return (elements ? piece->listed : piece->current) & COPY_BIT(copy);
+}
+
+/* Up to where one message brings a copy what it lacks from a piece on: what was sent to others
+ * divides pieces, also where they come from one device. */
+static uint64_t fill_end(const struct replica *r, uint32_t p, uint8_t to, uint64_t end,
+			 bool elements)
+{
+	uint8_t from = pick_source(&r->piece[p], to);
+
+	while (piece_end(r, p) < end && from < WEIR_DEVICES_MAX &&
+	       !has_piece(&r->piece[p + 1], to, elements) &&
+	       pick_source(&r->piece[p + 1], to) == from)
+		p++;
+	return MIN(piece_end(r, p), end);
+}
+
 int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
 		 uint8_t to, uint64_t offset, uint64_t end, bool elements)
 {
@@ -237,11 +257,12 @@ int message_fill(struct weir_space *space, struct replica *r, const struct strea
 		uint32_t p = pieces_find(r, offset);
 		struct parcel parcel = {
 			.replica = r, .to = to, .offset = offset, .end = MIN(piece_end(r, p), end)};
-		copies_t have = elements ? r->piece[p].listed : r->piece[p].current;
 		int err = 0;
 
-		if (!(have & COPY_BIT(to)))
-			err = fill_piece(space, slot, &parcel, &r->piece[p], elements);
+		if (!has_piece(&r->piece[p], to, elements)) {
+			parcel.end = fill_end(r, p, to, end, elements);
+			err = fill_part(space, slot, &parcel, &r->piece[p], elements);
+		}
 		if (err)
 			return err;
 		offset = parcel.end;

@@ -61,24 +61,38 @@ void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t
 			publish_elements(space, r, (uint8_t)own, offset, end);
 }
 
+/* Up to where the pieces from one on are what a bracket wrote, or all are not. */
+static uint64_t alike_end(const struct replica *r, const struct stream_slot *slot, uint64_t offset,
+			  uint64_t end, bool *written)
+{
+	uint32_t p = pieces_find(r, offset);
+
+	for (uint32_t n = p; n < r->nr_pieces && r->piece[n].start < end; n++) {
+		bool own = r->piece[n].writer == slot->own &&
+			   r->piece[n].event == slot->shared_event;
+
+		if (n == p)
+			*written = own;
+		else if (own != *written)
+			return r->piece[n].start;
+	}
+	return end;
+}
+
 /* Publish what a bracket wrote of a part that is going to be read. */
 static void publish_written(struct weir_space *space, const struct learnt *part,
 			    const struct stream_slot *slot)
 {
 	struct replica *r = part->replica;
-	uint64_t offset = part->offset;
+	uint64_t offset = part->offset, next;
+	bool written = false;
 
-	while (offset < part->end) {
-		const struct piece *piece = &r->piece[pieces_find(r, offset)];
-		uint64_t next = MIN(piece_end(r, pieces_find(r, offset)), part->end);
-
-		if (piece->writer == slot->own && piece->event == slot->shared_event) {
-			if (part->elements)
-				publish_elements(space, r, part->to, offset, next);
-			else
-				publish(space, r, part->to, offset, next);
-		}
-		offset = next;
+	for (; offset < part->end; offset = next) {
+		next = alike_end(r, slot, offset, part->end, &written);
+		if (written && part->elements)
+			publish_elements(space, r, part->to, offset, next);
+		else if (written)
+			publish(space, r, part->to, offset, next);
 	}
 }
 

@@ -581,6 +581,41 @@ static void test_lists_of_nothing(void **state)
 	test_space_close(&t);
 }
 
+/* What a device wrote and another one lacks is one message, though the one copy was given some of it
+ * in between. */
+static void test_lists_in_one_message(void **state)
+{
+	const struct weir_replica_params params = {.element_bytes = ELEMENT,
+						   .subscription = WEIR_SUBSCRIBE_NONE};
+	const struct elements list = elements_of(1, 7, 1, 200);
+	struct test_space t;
+	uint8_t *a, word[ELEMENT];
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = do_alloc(&t, BYTES, 0);
+	assert_int_equal(weir_replicate(t.space, a, &params), 0);
+	replicas_of(t.space)->forced = WEIR_SENT_WHOLE + 1;
+	for (uint32_t listed = 0; listed < 2; listed++) {
+		uint64_t nr_before;
+
+		if (listed)
+			assert_int_equal(weir_subscribe_elements(t.space, a, list.number, list.nr,
+								 1),
+					 0);
+		use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 2 + listed);
+		for (uint64_t at = 64; at <= 640; at += 64)
+			assert_int_equal(weir_read(t.space, word, a + at, ELEMENT), 0);
+		nr_before = get_replica_stats(&t).nr_messages[WEIR_FETCHED];
+		if (listed)
+			gather(&t, a, 0, BYTES, &list, 3);
+		else
+			use(&t, ONE, a, BYTES, WEIR_READ, 2, 0);
+		assert_int_equal(get_replica_stats(&t).nr_messages[WEIR_FETCHED], nr_before + 1);
+	}
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -596,6 +631,7 @@ int main(void)
 		cmocka_unit_test(test_lists_of_what_was_read),
 		cmocka_unit_test(test_lists_of_nothing_read),
 		cmocka_unit_test(test_lists_of_the_last_line),
+		cmocka_unit_test(test_lists_in_one_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

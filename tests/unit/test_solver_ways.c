@@ -143,7 +143,7 @@ static void add_uses(const struct ways_manager *m, const struct solver_step *ste
 }
 
 /* Queue a step in its bracket; publish: what it writes. */
-static int launch_step(const struct ways_manager *m, struct weir_stream *stream,
+static int launch_step(struct ways_manager *m, struct weir_stream *stream,
 		       const struct solver_step *step, bool publish)
 {
 	struct uses uses = {.nr = 0};
@@ -159,8 +159,7 @@ static int launch_step(const struct ways_manager *m, struct weir_stream *stream,
 	for (uint32_t i = 0; i < step->nr_own; i++)
 		uses.launch[uses.nr++] = step->own[i];
 	launch.nr_uses = uses.nr;
-	err = weir_stream_launch(stream, &launch);
-	err = err ? err : solver_step_done(m->base.backend, stream, step);
+	err = solver_step_launch(&m->base, stream, step, &launch);
 	for (uint32_t i = 0; i < step->nr_uses && publish && !err; i++) {
 		const struct solver_use *use = &step->use[i];
 
@@ -173,7 +172,7 @@ static int launch_step(const struct ways_manager *m, struct weir_stream *stream,
 }
 
 /* A boundary alone has a stream of its own, as under manager_weir.c. */
-static int bracket(const struct ways_manager *m, const struct solver_step *const *steps,
+static int bracket(struct ways_manager *m, const struct solver_step *const *steps,
 		   uint32_t nr)
 {
 	const struct solver_step *first = steps[0];

@@ -91,6 +91,7 @@ static int compute(struct solver_job *job, uint32_t device, uint32_t side, uint3
 		.device = device,
 		.part = m->ops->split ? SOLVER_BOUNDARY : SOLVER_WHOLE,
 		.slice = slice,
+		.in_turn = true,
 		.kernel = &solver_kernel_als,
 		.args = &args,
 		.args_bytes = sizeof(args),

@@ -39,11 +39,6 @@ struct solver_use {
 /* Part of that at an address, as a launch has it. */
 struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t bytes);
 
-/* Of a step that is queued: record its fence, if one is wanted. */
-struct solver_step;
-int solver_step_done(struct backend *b, const struct weir_stream *stream,
-		     const struct solver_step *step);
-
 /* Of a device's work in an iteration. */
 enum solver_part {
 	SOLVER_WHOLE,	 /* all of it: it has one step */
@@ -64,6 +59,9 @@ struct solver_step {
 	enum solver_part part;
 	uint32_t slice; /* of a boundary that has several steps: which it is, from 0 on. Steps of
 			 * one number are in order, in all iterations; others need not be. */
+	/* Step 1 begins behind the beginning of step 0: both wait for the same, and of two launches
+	 * that may begin a device takes either one first. */
+	bool in_turn;
 	const struct weir_kernel *kernel;
 	const void *args; /* args_bytes, copied */
 	size_t args_bytes;
@@ -153,7 +151,12 @@ struct solver_manager {
 	const struct solver_manager_ops *ops;
 	struct backend *backend; /* borrowed */
 	uint32_t nr_devices;
+	fence_t begun[WEIR_DEVICES_MAX]; /* before the last step 0 of those in turn */
 };
+
+/* Queue a step's launch, and record its fence if one is wanted. */
+int solver_step_launch(struct solver_manager *m, struct weir_stream *stream,
+		       const struct solver_step *step, const struct weir_launch *launch);
 
 extern const struct solver_manager_ops solver_manager_single, solver_manager_memcpy,
 	solver_manager_overlap, solver_manager_rdl, solver_manager_weir, solver_manager_weir_all,

@@ -142,8 +142,7 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 		return err;
 	for (uint32_t i = 0; i < step->nr_uses; i++)
 		uses[i].kind = step->use[i].kind;
-	err = weir_stream_launch(stream, &launch);
-	err = err ? err : solver_step_done(m->backend, stream, step);
+	err = solver_step_launch(m, stream, step, &launch);
 	end = weir_end(w->space, stream);
 	return err ? err : end;
 }

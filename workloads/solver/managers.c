@@ -32,10 +32,29 @@ struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t
 	return out;
 }
 
-int solver_step_done(struct backend *b, const struct weir_stream *stream,
+/* Step 0's stream has all by now that the step waits for. */
+static int turn_wait(struct solver_manager *m, const struct weir_stream *stream,
 		     const struct solver_step *step)
 {
-	return step->done ? b->ops->fence_untimed(b, stream_id(stream), step->done) : 0;
+	const struct backend_ops *ops = m->backend->ops;
+	fence_t *begun = &m->begun[step->device];
+
+	if (!step->in_turn || step->part != SOLVER_BOUNDARY || step->slice > 1)
+		return 0;
+	if (!step->slice)
+		return ops->fence_untimed(m->backend, stream_id(stream), begun);
+	return *begun ? ops->stream_wait(m->backend, stream_id(stream), *begun) : 0;
+}
+
+int solver_step_launch(struct solver_manager *m, struct weir_stream *stream,
+		       const struct solver_step *step, const struct weir_launch *launch)
+{
+	int err = turn_wait(m, stream, step);
+
+	err = err ? err : weir_stream_launch(stream, launch);
+	return err || !step->done
+		       ? err
+		       : m->backend->ops->fence_untimed(m->backend, stream_id(stream), step->done);
 }
 
 const struct solver_manager_ops *solver_manager_find(const char *name)

@@ -275,8 +275,7 @@ int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 	}
 	for (uint32_t i = 0; i < step->nr_own; i++)
 		uses[launch.nr_uses++] = step->own[i];
-	err = err ? err : weir_stream_launch(stream, &launch);
-	return err ? err : solver_step_done(s->base.backend, stream, step);
+	return err ? err : solver_step_launch(&s->base, stream, step, &launch);
 }
 
 int solver_slabs_step(struct solver_manager *m, const struct solver_step *step)
