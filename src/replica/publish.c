@@ -68,8 +68,8 @@ static uint64_t alike_end(const struct replica *r, const struct stream_slot *slo
 	uint32_t p = pieces_find(r, offset);
 
 	for (uint32_t n = p; n < r->nr_pieces && r->piece[n].start < end; n++) {
-		bool own = r->piece[n].writer == slot->own &&
-			   r->piece[n].event == slot->shared_event;
+		bool own =
+			r->piece[n].writer == slot->own && r->piece[n].event == slot->shared_event;
 
 		if (n == p)
 			*written = own;

@@ -600,9 +600,8 @@ static void test_lists_in_one_message(void **state)
 		uint64_t nr_before;
 
 		if (listed)
-			assert_int_equal(weir_subscribe_elements(t.space, a, list.number, list.nr,
-								 1),
-					 0);
+			assert_int_equal(
+				weir_subscribe_elements(t.space, a, list.number, list.nr, 1), 0);
 		use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 2 + listed);
 		for (uint64_t at = 64; at <= 640; at += 64)
 			assert_int_equal(weir_read(t.space, word, a + at, ELEMENT), 0);

@@ -172,8 +172,7 @@ static int launch_step(struct ways_manager *m, struct weir_stream *stream,
 }
 
 /* A boundary alone has a stream of its own, as under manager_weir.c. */
-static int bracket(struct ways_manager *m, const struct solver_step *const *steps,
-		   uint32_t nr)
+static int bracket(struct ways_manager *m, const struct solver_step *const *steps, uint32_t nr)
 {
 	const struct solver_step *first = steps[0];
 	const bool aside =

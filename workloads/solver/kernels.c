@@ -119,20 +119,39 @@ static float dot(const float *x, const float *y)
 	return sum[0];
 }
 
-/* Add to `sum` the other side's rows of all ratings of a row, weighted: by the rating, or with
- * `by` by their products with that. */
-static void rows_add(const struct solver_als_args *a, uint32_t row, const float *by, float *sum)
+/* Add to `sum` the other side's rows of the ratings from e to before end, weighted: by the rating, or
+ * with `by` by their products with that. */
+static void ratings_add(const struct solver_als_args *a, uint64_t e, uint64_t end, const float *by,
+			float *sum)
 {
-	const uint32_t rank = ratings_rank(&a->ratings.side[a->side], row);
-	const uint64_t end = ratings_begin(&a->ratings, a->side, rank + 1);
-
-	for (uint64_t e = ratings_begin(&a->ratings, a->side, rank); e < end; e++) {
+	for (; e < end; e++) {
 		float weight;
 		const float *y = other_row(a, ratings_other(&a->ratings, a->side, e, &weight));
 
 		weight = by ? dot(y, by) : weight;
 		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
 			sum[i] = point_add(sum[i], point_mul(weight, y[i]));
+	}
+}
+
+/* Of all ratings of a row; of one with many, part by part. */
+static void rows_add(const struct solver_als_args *a, uint32_t row, const float *by, float *sum)
+{
+	const uint32_t rank = ratings_rank(&a->ratings.side[a->side], row);
+	const uint64_t first = ratings_begin(&a->ratings, a->side, rank);
+	const uint64_t behind = ratings_begin(&a->ratings, a->side, rank + 1);
+
+	if (rank >= RATINGS_LONG) {
+		ratings_add(a, first, behind, by, sum);
+		return;
+	}
+	for (uint32_t k = 0; k < RATINGS_PARTS; k++) {
+		float part[SOLVER_WIDTH] = {0};
+
+		ratings_add(a, ratings_part(first, behind, k), ratings_part(first, behind, k + 1),
+			    by, part);
+		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+			sum[i] = point_add(sum[i], part[i]);
 	}
 }
 

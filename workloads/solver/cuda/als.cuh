@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * als on the GPU: a warp has a row, a lane two of its elements, 32 apart. Rows with most ratings
- * begin first, so that no launch ends with one of them. The other side's rows are
+ * als on the GPU: a warp has a row, a lane two of its elements, 32 apart. The rows with most ratings
+ * have a block each, a warp a part of their ratings, and these blocks begin first, so that no launch
+ * ends with one of them. The other side's rows are
  * read 256 bytes at a time, wherever they are: HBM's rate is what limits it. Which they are, the
  * lanes work out for 32 ratings at a time. Sums over the warp are in the order of the CPU's.
  */
@@ -10,24 +11,26 @@
 
 #include "workloads/solver/cuda/stencil.cuh"
 
-/* The rows of the first ranks, a whole number of blocks, have the first warps; the others follow as
- * they are numbered, and the first ones' warps there have nothing to do. With a million rows of 134
- * ratings in the mean the first has 4,244 and the last of these 563. */
-#define ALS_RANKS_FIRST 1024u
-#define ALS_BLOCKS(p) ((ALS_RANKS_FIRST + (p).nr + WARPS - 1) / WARPS)
+/* The blocks of rows that are added in parts; then those of the others, as they are numbered, where
+ * the former's warps have nothing to do. */
+#define ALS_BLOCKS(p) (RATINGS_LONG + ((p).nr + WARPS - 1) / WARPS)
 
-static_assert(ALS_RANKS_FIRST % WARPS == 0, "whole blocks");
+/* Blocks of a multiprocessor at the same time, for which a thread has 40 registers. With the 62 that
+ * it would take there are four, and a launch takes 1.15 times as long on an H200; with 48, 1.006. */
+#define ALS_BLOCKS_RESIDENT 6
 
-/* Which of the launch's rows a warp has; p.nr or more: none. Inlined, it takes the kernel from 48
- * to 62 registers, four blocks a multiprocessor instead of five, which cost 15 % on an H100. */
-__device__ __noinline__ static uint32_t als_row_of(const struct solver_als_args &p, uint32_t warp)
+static_assert(RATINGS_PARTS == WARPS, "a part for each warp");
+
+/* Which of the launch's rows a warp has; p.nr or more: none. */
+__device__ static inline uint32_t als_row_of(const struct solver_als_args &p)
 {
 	const struct ratings_side &side = p.ratings.side[p.side];
-	const uint32_t nr_first = min(ALS_RANKS_FIRST, side.nr), i = warp - ALS_RANKS_FIRST;
+	uint32_t i;
 
-	if (warp < ALS_RANKS_FIRST)
-		return warp < nr_first ? ratings_ranked(&side, warp) - p.first : p.nr;
-	return i < p.nr && ratings_rank(&side, p.first + i) < nr_first ? p.nr : i;
+	if (blockIdx.x < RATINGS_LONG)
+		return blockIdx.x < side.nr ? ratings_ranked(&side, blockIdx.x) - p.first : p.nr;
+	i = (blockIdx.x - RATINGS_LONG) * WARPS + threadIdx.x / LANES;
+	return i < p.nr && ratings_rank(&side, p.first + i) < RATINGS_LONG ? p.nr : i;
 }
 
 /* Two elements of a row. */
@@ -60,15 +63,44 @@ __device__ static inline const float *als_other(const struct solver_als_args &p,
 	return p.part[k] + (uint64_t)(row - p.part_first[k]) * SOLVER_WIDTH;
 }
 
+/* The first rating of a row that a warp adds, and the one behind its last. */
+__device__ static inline ulonglong2 als_ratings_of(const struct solver_als_args &p, uint32_t row)
+{
+	const uint32_t warp = threadIdx.x / LANES;
+	const uint32_t rank = ratings_rank(&p.ratings.side[p.side], row);
+	const uint64_t first = ratings_begin(&p.ratings, p.side, rank);
+	const uint64_t behind = ratings_begin(&p.ratings, p.side, rank + 1);
+
+	if (rank >= RATINGS_LONG)
+		return {first, behind};
+	return {ratings_part(first, behind, warp), ratings_part(first, behind, warp + 1)};
+}
+
+/* Sums of the block's warps, one after the other. */
+__device__ static inline struct pair parts_add(struct pair sum, struct pair mine)
+{
+	__shared__ struct pair part[RATINGS_PARTS][LANES];
+	const uint32_t lane = threadIdx.x % LANES;
+
+	part[threadIdx.x / LANES][lane] = mine;
+	__syncthreads();
+	for (uint32_t k = 0; k < RATINGS_PARTS; k++)
+		sum = {point_add(sum.low, part[k][lane].low),
+		       point_add(sum.high, part[k][lane].high)};
+	__syncthreads();
+	return sum;
+}
+
 /* What the CPU's rows_add() does; whether `by` is used is the same for all lanes. */
 __device__ static inline struct pair rows_add(const struct solver_als_args &p, uint32_t row,
-					      bool products, struct pair by, struct pair sum)
+					      bool products, struct pair by, struct pair before)
 {
+	const bool in_parts = blockIdx.x < RATINGS_LONG;
 	const uint32_t lane = threadIdx.x % LANES;
-	const uint32_t rank = ratings_rank(&p.ratings.side[p.side], row);
-	const uint64_t end = ratings_begin(&p.ratings, p.side, rank + 1);
+	const ulonglong2 all = als_ratings_of(p, row);
+	struct pair sum = in_parts ? pair{0, 0} : before;
 
-	for (uint64_t e = ratings_begin(&p.ratings, p.side, rank); e < end; e += LANES) {
+	for (uint64_t e = all.x, end = all.y; e < end; e += LANES) {
 		const uint32_t nr = (uint32_t)min(end - e, (uint64_t)LANES);
 		const float *mine = nullptr;
 		float rating = 0;
@@ -87,7 +119,7 @@ __device__ static inline struct pair rows_add(const struct solver_als_args &p, u
 			sum = add_scaled(sum, weight, other);
 		}
 	}
-	return sum;
+	return in_parts ? parts_add(before, sum) : sum;
 }
 
 __device__ static inline float als_quotient(float a, float b)
@@ -99,11 +131,11 @@ __device__ static inline float als_quotient(float a, float b)
 #endif
 }
 
-__global__ void __launch_bounds__(BLOCK_THREADS)
+__global__ void __launch_bounds__(BLOCK_THREADS, ALS_BLOCKS_RESIDENT)
 	als(const __grid_constant__ struct solver_als_args p)
 {
 	const uint32_t lane = threadIdx.x % LANES;
-	const uint32_t i = als_row_of(p, blockIdx.x * WARPS + threadIdx.x / LANES);
+	const uint32_t i = als_row_of(p);
 	float *out = p.out + (uint64_t)i * SOLVER_WIDTH + lane;
 	struct pair x = {0, 0}, left, way;
 	float square;
@@ -125,8 +157,10 @@ __global__ void __launch_bounds__(BLOCK_THREADS)
 		square = als_dot(left, left);
 		way = add_scaled(left, als_quotient(square, before), way);
 	}
-	out[0] = x.low;
-	out[LANES] = x.high;
+	if (blockIdx.x >= RATINGS_LONG || threadIdx.x < LANES) {
+		out[0] = x.low;
+		out[LANES] = x.high;
+	}
 }
 
 #endif
