@@ -250,7 +250,7 @@ int plain_sync(struct manager *m)
 	err = m->backend->ops->fence_record(m->backend, plain_of(m)->stream, &fence);
 	if (err)
 		return err;
-	return m->backend->ops->fence_wait(m->backend, fence);
+	return m->backend->ops->fence_wait_awake(m->backend, fence);
 }
 
 void plain_stats(struct manager *m, struct manager_stats *out)

@@ -155,6 +155,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->fence_untimed = ops->fence_record;
 	if (!ops->fence_seen)
 		ops->fence_seen = ops->fence_done;
+	if (!ops->fence_wait_awake)
+		ops->fence_wait_awake = ops->fence_wait;
 	if (!ops->calls_begin || !ops->calls_end) {
 		ops->calls_begin = stub_calls_begin;
 		ops->calls_end = stub_calls_end;

@@ -439,6 +439,14 @@ struct backend_ops {
 	int (*fence_wait)(struct backend *b, fence_t fence);
 
 	/*
+	 * The same for a thread of the program that waits for what it launched: it goes on sooner,
+	 * and may keep its processor busy for up to 2 ms. Not for waits beside which moves are
+	 * under way: that thread's questions to a driver delay its mapping calls.
+	 * Optional: fence_wait. By: program. Blocks: for the fence.
+	 */
+	int (*fence_wait_awake)(struct backend *b, fence_t fence);
+
+	/*
 	 * A space, the owner, tells what launches on the stream may touch from here on, until it
 	 * calls access_end: one bracket an owner on a stream at a time, those of several end in any
 	 * order. A use may be BACKEND_ANY. Other touches of planned reservations (see access_guard)

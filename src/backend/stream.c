@@ -67,7 +67,7 @@ int weir_stream_sync(struct weir_stream *stream)
 
 	err = b->ops->fence_record(b, stream->id, &fence);
 	if (!err)
-		err = b->ops->fence_wait(b, fence);
+		err = b->ops->fence_wait_awake(b, fence);
 	machine_wait_end(stream->machine, since_ns);
 	return err;
 }

@@ -33,7 +33,7 @@ static place_t place_below(const struct weir_space *space, uint32_t k)
 }
 
 /* What a use takes in place at a place. */
-static void learn_rate(const struct weir_space *space, place_t own, place_t place,
+static void learn_rate(const struct weir_space *space, place_t own, bool misses, place_t place,
 		       const struct record_use *recorded, struct plan_rate *out)
 {
 	const struct weir_use declared = record_use_declared(recorded), *use = &declared;
@@ -45,15 +45,15 @@ static void learn_rate(const struct weir_space *space, place_t own, place_t plac
 	out->in_ns = recorded->read_bytes * ns;
 	out->out_ns = recorded->write_bytes * ns;
 	out->serial_ns = (out->in_ns + out->out_ns) * cost_serial(link, use->pattern);
-	out->hit = miss / hit;
+	out->hit = misses ? 1 : miss / hit;
 	out->reach_blocks = cost_reach_bytes(link, use) / (double)space->block_bytes;
 }
 
-void learn_place_rates(const struct weir_space *space, place_t own,
+void learn_place_rates(const struct weir_space *space, place_t own, bool misses,
 		       const struct record_use *recorded, struct plan_rate at[PLAN_BELOW_MAX])
 {
 	for (uint32_t k = 0; k < nr_below(space); k++)
-		learn_rate(space, own, place_below(space, k), recorded, &at[k]);
+		learn_rate(space, own, misses, place_below(space, k), recorded, &at[k]);
 	/* Where neighbours are for copies, use in place there is worth no more than on the host. */
 	if (space->residency->near_copy_only)
 		at[0] = at[nr_below(space) - 1];
@@ -82,8 +82,8 @@ struct place_ns {
 };
 
 /* Adds what one of them takes, and sets by all of its bytes its link_ns. */
-static void add_link_ns(const struct weir_space *space, place_t own, struct space_use *use,
-			place_t place, struct place_ns *out)
+static void add_link_ns(const struct weir_space *space, place_t own, bool misses,
+			struct space_use *use, place_t place, struct place_ns *out)
 {
 	const struct weir_link_desc *link = link_to(space, own, place);
 	struct weir_use declared = {.pattern = use->pattern,
@@ -98,7 +98,8 @@ static void add_link_ns(const struct weir_space *space, place_t own, struct spac
 	if (!away || use->kind == WEIR_DISCARD)
 		return;
 	bytes = cost_expansion(&declared) * away / use->nr;
-	ns = 1e9 / cost_inplace_bytes_per_s(link, &declared, away * space->block_bytes);
+	ns = 1e9 / cost_inplace_bytes_per_s(link, &declared,
+					    misses ? UINT64_MAX : away * space->block_bytes);
 	sum = (use->read_bytes + use->write_bytes) * bytes * ns;
 	use->link_ns += (float)sum;
 	bytes *= 1 - (double)use->unused;
@@ -122,8 +123,8 @@ static double both_ns(const struct weir_link_desc *link, const struct place_ns *
 }
 
 /* Neighbours' memories count as one behind one link, as in plans: their links share a port. */
-double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
-		     uint32_t nr_uses, double *serial)
+double learn_link_ns(const struct weir_space *space, place_t own, bool misses,
+		     struct space_use *uses, uint32_t nr_uses, double *serial)
 {
 	struct place_ns ns = {0};
 	double longest = 0;
@@ -137,7 +138,7 @@ double learn_link_ns(const struct weir_space *space, place_t own, struct space_u
 		if (place <= space->nr_devices || place == space_host(space))
 			ns = (struct place_ns){0};
 		for (uint32_t u = 0; u < nr_uses; u++)
-			add_link_ns(space, own, &uses[u], (place_t)place, &ns);
+			add_link_ns(space, own, misses, &uses[u], (place_t)place, &ns);
 		longest = MAX(longest, both_ns(link_to(space, own, (place_t)place), &ns));
 		if (ns.serial > 0)
 			*serial = MAX(*serial, ns.serial / (ns.in_ns + ns.out_ns));

@@ -117,11 +117,12 @@ struct planner {
 	uint64_t gpu_stage;	    /* of the first bracket that is not done */
 	uint32_t nr_plans_made;	    /* for this repetition */
 	bool settled;		    /* no more are made, and the best was chosen */
-	uint64_t settle_place;	    /* in the record: they are kept until there, if it is not 0 */
-	struct tried *tried;	    /* those before, the newest first */
-	double period_ns;	    /* the shortest measured under this plan; 0: none yet */
-	struct period_mark mark;    /* where the period that is measured begins */
-	uint64_t nr_unproven; /* events of periods that were planned, less those of periods that
+	bool misses; /* random accesses in place do not hit translation caches, as measured */
+	uint64_t settle_place;	 /* in the record: they are kept until there, if it is not 0 */
+	struct tried *tried;	 /* those before, the newest first */
+	double period_ns;	 /* the shortest measured under this plan; 0: none yet */
+	struct period_mark mark; /* where the period that is measured begins */
+	uint64_t nr_unproven;	 /* events of periods that were planned, less those of periods that
 				    were then followed; not below 0 */
 	struct pending_action *pending;
 	uint32_t nr_pending, max_pending;
@@ -230,18 +231,19 @@ void learn_forget(struct weir_space *space, struct planner *p);
 
 /* ---- learn_places.c */
 
-/* What a recorded use of the device takes in place at each place below that a plan tells apart. */
-void learn_place_rates(const struct weir_space *space, place_t own,
+/* What a recorded use of the device takes in place at each place below that a plan tells apart.
+ * misses: as in struct planner. */
+void learn_place_rates(const struct weir_space *space, place_t own, bool misses,
 		       const struct record_use *recorded, struct plan_rate at[PLAN_BELOW_MAX]);
 
 /* The part of a plan's input that is about places. */
 void learn_places(const struct weir_space *space, place_t own, struct plan_input *input);
 
-/* What uses of the device take in place where they lie now, ns, by the cost model; and each in its
- * link_ns. serial, out: of that and of computation, what may not overlap, at most, of the shorter
- * of the two. */
-double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
-		     uint32_t nr_uses, double *serial);
+/* What uses of the device take in place where they lie now, ns, by the cost model, misses as above;
+ * and each in its link_ns. serial, out: of that and of computation, what may not overlap, at most,
+ * of the shorter of the two. */
+double learn_link_ns(const struct weir_space *space, place_t own, bool misses,
+		     struct space_use *uses, uint32_t nr_uses, double *serial);
 
 /* What the device's own memory takes for a use that is resident, ns, by the cost model. */
 double learn_hbm_ns(const struct weir_space *space, place_t own, const struct space_use *use);

@@ -50,24 +50,29 @@ static void test_refused_query(void **state)
 	assert_int_equal(b->ops->fence_done(b, before), 1);
 }
 
-/* A wait that the driver refuses; and one after which it refuses to say so. */
+/* A wait that the driver refuses; and one after which it refuses to say so. Also of a thread that
+ * asks before it sleeps, whose questions may be refused, too. */
 static void test_refused_wait(void **state)
 {
 	struct contract *c = *state;
 	struct backend *b = c->b;
+	int (*const waits[])(struct backend *, fence_t) = {b->ops->fence_wait,
+							   b->ops->fence_wait_awake};
 	fence_t fence;
 
-	fakecuda_gate(fakecuda_stream(0), true);
-	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
-	fakecuda_fail_symbol("cuEventSynchronize", 0, CU_INVALID_VALUE);
-	assert_int_equal(b->ops->fence_wait(b, fence), -EIO);
-	assert_int_equal(b->ops->fence_done(b, fence), 0);
-	fakecuda_fail_symbol("cuEventSynchronize", 0, 0);
-	fakecuda_gate(fakecuda_stream(0), false);
-	fakecuda_fail_symbol("cuEventQuery", 0, CU_CAPTURE_UNSUPPORTED);
-	assert_int_equal(b->ops->fence_wait(b, fence), 0);
-	assert_int_equal(b->ops->fence_done(b, fence), 1);
-	fakecuda_fail_symbol("cuEventQuery", 0, 0);
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		fakecuda_gate(fakecuda_stream(0), true);
+		assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+		fakecuda_fail_symbol("cuEventSynchronize", 0, CU_INVALID_VALUE);
+		assert_int_equal(waits[i](b, fence), -EIO);
+		assert_int_equal(b->ops->fence_done(b, fence), 0);
+		fakecuda_fail_symbol("cuEventSynchronize", 0, 0);
+		fakecuda_gate(fakecuda_stream(0), false);
+		fakecuda_fail_symbol("cuEventQuery", 0, CU_CAPTURE_UNSUPPORTED);
+		assert_int_equal(waits[i](b, fence), 0);
+		assert_int_equal(b->ops->fence_done(b, fence), 1);
+		fakecuda_fail_symbol("cuEventQuery", 0, 0);
+	}
 }
 
 /* A stream that is to wait for a fence does, though a query of the fence was refused. */

@@ -3,10 +3,12 @@
  * The solvers' CUDA kernels (workloads/solver/cuda/) on warps without a GPU, bit by bit against
  * plain loops: rows shorter than a warp, than a block and longer, fields of one slice and of more
  * than a thread's steps, launches of one range and of two whose slices' neighbours lie elsewhere;
- * of als rows of few and of many ratings, read from two parts; of pagerank and sssp rows of no
- * edge, of some, of so many that a whole block adds them, and of up to 34 pieces, of which the last
- * one is whole, or has one edge or some. tests/integration/paging_warps.sh runs it.
+ * of als rows of few ratings, and of many, which a block adds, read from two parts; of pagerank
+ * and sssp rows of no edge, of some, of so many that a whole block adds them, and of up to 34
+ * pieces, of which the last one is whole, or has one edge or some.
+ * tests/integration/paging_warps.sh runs it.
  */
+#define RATINGS_LONG 24u
 #include "workloads/solver/cuda/als.cuh"
 #include "workloads/solver/cuda/graph.cuh"
 
@@ -144,20 +146,29 @@ static float plain_dot(const float *x, const float *y)
 	return sum[0];
 }
 
-/* Rows of a row's ratings, weighted by these, or by their products with `by`. */
+/* Rows of a row's ratings, weighted by these, or by their products with `by`; those of the first
+ * ranks eighth by eighth. */
 static void plain_add(const struct ratings &r, uint32_t side, uint32_t row, const float *others,
 		      const float *by, float *sum)
 {
-	const uint32_t rank = ratings_rank(&r.side[side], row);
+	const uint32_t rank = ratings_rank(&r.side[side], row), parts = rank < 24 ? 8 : 1;
+	const uint64_t first = ratings_begin(&r, side, rank);
+	const uint64_t nr = ratings_begin(&r, side, rank + 1) - first;
 
-	for (uint64_t e = ratings_begin(&r, side, rank); e < ratings_begin(&r, side, rank + 1);
-	     e++) {
-		float weight;
-		const float *y = others + ratings_other(&r, side, e, &weight) * SOLVER_WIDTH;
+	for (uint32_t k = 0; k < parts; k++) {
+		float part[SOLVER_WIDTH] = {}, *to = parts > 1 ? part : sum;
 
-		weight = by ? plain_dot(y, by) : weight;
-		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
-			sum[i] += weight * y[i];
+		for (uint64_t e = first + nr * k / parts; e < first + nr * (k + 1) / parts; e++) {
+			float weight;
+			const float *y =
+				others + ratings_other(&r, side, e, &weight) * SOLVER_WIDTH;
+
+			weight = by ? plain_dot(y, by) : weight;
+			for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+				to[i] += weight * y[i];
+		}
+		for (uint32_t i = 0; i < SOLVER_WIDTH && parts > 1; i++)
+			sum[i] += part[i];
 	}
 }
 

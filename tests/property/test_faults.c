@@ -695,9 +695,9 @@ static void faults_none(void **state)
  */
 static bool may_go_unseen(const struct script *script)
 {
-	static const char *const ops[] = {"chunk_create",  "digest",	 "fence_record",
-					  "fence_untimed", "fence_done", "fence_seen",
-					  "fence_wait"};
+	static const char *const ops[] = {"chunk_create",  "digest",	      "fence_record",
+					  "fence_untimed", "fence_done",      "fence_seen",
+					  "fence_wait",	   "fence_wait_awake"};
 
 	if (hook.faults.at > run.nr_calls_alive)
 		return true;

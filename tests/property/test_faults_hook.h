@@ -81,6 +81,7 @@ HOOK(fence_untimed, (stream_id_t stream, fence_t *out), (stream, out))
 HOOK(fence_done, (fence_t fence), (fence))
 HOOK(fence_seen, (fence_t fence), (fence))
 HOOK(fence_wait, (fence_t fence), (fence))
+HOOK(fence_wait_awake, (fence_t fence), (fence))
 HOOK(device_alloc, (uint32_t memory, uint64_t bytes, void **addr), (memory, bytes, addr))
 HOOK(access_begin,
      (stream_id_t stream, const void *owner, const struct weir_use *uses, uint32_t nr),
@@ -129,6 +130,7 @@ static inline void hook_install(struct backend *flaky, const struct faults *faul
 	hook.ops.fence_done = hook_fence_done;
 	hook.ops.fence_seen = hook_fence_seen;
 	hook.ops.fence_wait = hook_fence_wait;
+	hook.ops.fence_wait_awake = hook_fence_wait_awake;
 	hook.ops.device_alloc = hook_device_alloc;
 	hook.ops.access_begin = hook_access_begin;
 	hook.ops.access_narrow = hook_access_narrow;

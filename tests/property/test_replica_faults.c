@@ -289,9 +289,9 @@ static void run_script(const struct faults *faults, enum weir_subscription subsc
  * a hint. */
 static bool may_go_unseen(enum weir_subscription subscription)
 {
-	static const char *const ops[] = {"chunk_create", "fence_record", "fence_untimed",
-					  "fence_done",	  "fence_seen",	  "fence_wait",
-					  "unmap",	  "access_guard"};
+	static const char *const ops[] = {"chunk_create",     "fence_record", "fence_untimed",
+					  "fence_done",	      "fence_seen",   "fence_wait",
+					  "fence_wait_awake", "unmap",	      "access_guard"};
 
 	if (hook.faults.at > nr_calls_alive || subscription != WEIR_SUBSCRIBE_NONE)
 		return true;

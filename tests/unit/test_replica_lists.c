@@ -581,8 +581,8 @@ static void test_lists_of_nothing(void **state)
 	test_space_close(&t);
 }
 
-/* What a device wrote and another one lacks is one message, though the one copy was given some of it
- * in between. */
+/* What a device wrote and another one lacks is one message, though the one copy was given some of
+ * it in between. */
 static void test_lists_in_one_message(void **state)
 {
 	const struct weir_replica_params params = {.element_bytes = ELEMENT,

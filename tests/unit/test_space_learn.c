@@ -200,6 +200,44 @@ static void test_space_learn_slow_for_a_while(void **state)
 	test_space_close(&t);
 }
 
+/* Whether a plan takes it that no access at random hits, after repeated reads of a range whose half
+ * is in place: the description says that most hit there, and in truth so much of it does. */
+static bool learns_misses(uint64_t reach_blocks)
+{
+	const uint32_t nr = 2 * GPU_BLOCKS;
+	struct weir_machine_desc said, truth;
+	struct test_space t;
+	struct weir_use use;
+	bool misses;
+
+	describe(&said);
+	said.link[0].inplace_large_per_s *= 0.75;
+	said.link[0].inplace_reach_bytes = 5 * BLOCK;
+	truth = said;
+	truth.link[0].inplace_reach_bytes = MAX(reach_blocks * BLOCK, 1);
+	open_other(&t, &said, &truth);
+	use = at_random(use_times(do_alloc_host(&t, nr), nr, WEIR_READ, 2), 64);
+	for (uint32_t i = 0; i < WARM_UP; i++) {
+		for (uint32_t n = 0; n < ROUNDS; n++) {
+			do_use(&t, &work, &use);
+			do_sync(&t);
+		}
+		do_free(&t, do_alloc(&t, BLOCK, 0), 0);
+	}
+	assert_int_equal(get_stats(&t).nr_plans, 2);
+	misses = t.space->residency->planner->misses;
+	test_space_close(&t);
+	return misses;
+}
+
+static void test_space_learn_misses(void **state)
+{
+	(void)state;
+	assert_false(learns_misses(5));
+	assert_false(learns_misses(4));
+	assert_true(learns_misses(0));
+}
+
 /* What a use takes in place, by what the plan's input has of the machine. */
 static double link_ns_of(struct test_space *t, const struct weir_use *use)
 {
@@ -207,7 +245,7 @@ static double link_ns_of(struct test_space *t, const struct weir_use *use)
 	double serial;
 
 	assert_int_equal(bracket_resolve(t->space, use, 1, &resolved), 0);
-	return learn_link_ns(t->space, PLACE_OWN, &resolved, 1, &serial);
+	return learn_link_ns(t->space, PLACE_OWN, false, &resolved, 1, &serial);
 }
 
 /* Two neighbours take no less time than one of them, since they share a port; and both ways take
@@ -588,6 +626,7 @@ int main(void)
 		cmocka_unit_test(test_space_learn_which_is_used),
 		cmocka_unit_test(test_space_learn_serial_is_not_slow),
 		cmocka_unit_test(test_space_learn_slow_for_a_while),
+		cmocka_unit_test(test_space_learn_misses),
 		cmocka_unit_test(test_space_learn_neighbours_as_one),
 		cmocka_unit_test(test_space_learn_computation_from_its_kernel),
 		cmocka_unit_test(test_space_learn_new_has_no_contents),

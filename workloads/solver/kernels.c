@@ -119,8 +119,8 @@ static float dot(const float *x, const float *y)
 	return sum[0];
 }
 
-/* Add to `sum` the other side's rows of the ratings from e to before end, weighted: by the rating, or
- * with `by` by their products with that. */
+/* Add to `sum` the other side's rows of the ratings from e to before end, weighted: by the rating,
+ * or with `by` by their products with that. */
 static void ratings_add(const struct solver_als_args *a, uint64_t e, uint64_t end, const float *by,
 			float *sum)
 {

@@ -18,9 +18,11 @@
 
 #include "workloads/solver/point.h"
 
-/* The rows of the first ranks are added in parts, so that a GPU can share one out. With a million rows
- * of 134 ratings in the mean the first has 4,244, and the last of these 563. */
+/* The rows of the first ranks are added in parts, so that a GPU can share one out. With a million
+ * rows of 134 ratings in the mean the first has 4,244, and the last of these 563. */
+#ifndef RATINGS_LONG /* a test has fewer rows */
 #define RATINGS_LONG 1024u
+#endif
 #define RATINGS_PARTS 8u
 
 #define RATINGS_STEP 0x9e3779b97f4a7c15u
@@ -59,7 +61,8 @@ POINT_INLINE uint64_t ratings_begin(const struct ratings *r, uint32_t side, uint
 	return (uint64_t)(root * sqrt(root) * (double)(UINT64_C(1) << r->log2));
 }
 
-/* Where part k begins of a row's ratings from first to before behind; RATINGS_PARTS: where they end. */
+/* Where part k begins of a row's ratings from first to before behind; part RATINGS_PARTS: where
+ * they end. */
 POINT_INLINE uint64_t ratings_part(uint64_t first, uint64_t behind, uint32_t k)
 {
 	return first + (behind - first) * k / RATINGS_PARTS;

@@ -317,7 +317,7 @@ static int changed_read(struct solver_job *job, uint32_t device, const struct pa
 {
 	struct solver_search *s = &job->search;
 	struct backend *b = job->m->backend;
-	int err = b->ops->fence_wait(b, done);
+	int err = b->ops->fence_wait_awake(b, done);
 
 	err = err ? err
 		  : b->ops->download(b, s->stream[device], job->phantom ? NULL : s->got,

@@ -198,6 +198,7 @@ static const struct backend_ops cuda_ops = {
 	.fence_done = cuda_fence_done,
 	.fence_seen = cuda_fence_seen,
 	.fence_wait = cuda_fence_wait,
+	.fence_wait_awake = cuda_fence_wait_awake,
 	.access_begin = cuda_access_begin,
 	.access_end = cuda_access_end,
 	.access_narrow = cuda_access_narrow,

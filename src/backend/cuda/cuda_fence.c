@@ -13,7 +13,7 @@
 
 #define SEQ_MASK ((UINT64_C(1) << CUDA_SEQ_BITS) - 1)
 
-/* How a thread waits: see waiter_wait(). */
+/* How a thread waits that stays awake: see waiter_poll(). */
 #define POLL_PART 32
 #define POLL_NS UINT64_C(1000)
 #define POLL_MAX_NS UINT64_C(2000000)
@@ -197,35 +197,30 @@ int cuda_fence_seen(struct backend *b, fence_t fence)
 }
 
 /*
- * Block until a waiter's event is reached. A thread that sleeps in the driver wakes 50 to 200 us
- * late (H200, driver 580), so that it is asked first, each time after POLL_PART more of the time that
- * passed so far: a wait is too long by that part, and takes fewer than 200 calls.
+ * Ask for a waiter's event for a while before a thread sleeps for it, which wakes 50 to 200 us late
+ * (H200, driver 580): each time after POLL_PART more of the time that passed so far, so that a wait
+ * is too long by that part and takes fewer than 200 calls.
  */
-static int waiter_wait(struct cuda *cuda, const struct cuda_waiter *waiter)
+static void waiter_poll(struct cuda *cuda, const struct cuda_waiter *waiter)
 {
 	const uint64_t begin_ns = clock_now_ns();
 	uint64_t now_ns = begin_ns, next_ns;
 
-	do {
-		const cu_result said = cuda->driver.event_query(waiter->event);
-
-		if (said == CU_SUCCESS)
-			return 0;
-		if (said != CU_NOT_READY) /* refused, perhaps; or what the wait will say, too */
-			break;
+	/* Not if that is refused, either: whoever sleeps is told. */
+	while (now_ns - begin_ns < POLL_MAX_NS &&
+	       cuda->driver.event_query(waiter->event) == CU_NOT_READY) {
 		next_ns = now_ns + MAX((now_ns - begin_ns) / POLL_PART, POLL_NS);
 		do {
 			sched_yield();
 			now_ns = clock_now_ns();
 		} while (now_ns < next_ns);
-	} while (now_ns - begin_ns < POLL_MAX_NS);
-	return cuda_error(&cuda->driver, cuda->driver.event_sync(waiter->event),
-			  "cuEventSynchronize");
+	}
 }
 
 /* Block until the event of a fence that is not reached is. Lock held on entry and exit, not while
  * it waits. */
-static int event_wait(struct cuda *cuda, const struct cuda_stream *stream, fence_t fence)
+static int event_wait(struct cuda *cuda, const struct cuda_stream *stream, fence_t fence,
+		      bool awake)
 {
 	struct cuda_event *event = stream->event[(fence & SEQ_MASK) % stream->max_events];
 	uint32_t device = stream->device; /* the stream may be destroyed meanwhile */
@@ -239,7 +234,10 @@ static int event_wait(struct cuda *cuda, const struct cuda_stream *stream, fence
 		err = cuda_waiter_aim(cuda, waiter, event);
 	if (!err) {
 		pthread_mutex_unlock(&cuda->lock);
-		err = waiter_wait(cuda, waiter);
+		if (awake)
+			waiter_poll(cuda, waiter);
+		err = cuda_error(&cuda->driver, cuda->driver.event_sync(waiter->event),
+				 "cuEventSynchronize");
 		pthread_mutex_lock(&cuda->lock);
 	}
 	if (waiter)
@@ -248,7 +246,7 @@ static int event_wait(struct cuda *cuda, const struct cuda_stream *stream, fence
 	return err;
 }
 
-int cuda_fence_wait(struct backend *b, fence_t fence)
+static int wait_for(struct backend *b, fence_t fence, bool awake)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_stream *stream;
@@ -258,7 +256,7 @@ int cuda_fence_wait(struct backend *b, fence_t fence)
 	if (!fence_exists(cuda, fence))
 		goto out;
 	stream = fence_stream(cuda, fence);
-	err = stream ? cuda_refusal(event_wait(cuda, stream, fence)) : 0;
+	err = stream ? cuda_refusal(event_wait(cuda, stream, fence, awake)) : 0;
 	if (stream) {
 		/* Who waits may be the program, and what is reached be of interest to a space. */
 		asked = cuda_stream_retire(cuda, stream, err ? 0 : fence & SEQ_MASK,
@@ -272,6 +270,16 @@ int cuda_fence_wait(struct backend *b, fence_t fence)
 out:
 	pthread_mutex_unlock(&cuda->lock);
 	return err;
+}
+
+int cuda_fence_wait(struct backend *b, fence_t fence)
+{
+	return wait_for(b, fence, false);
+}
+
+int cuda_fence_wait_awake(struct backend *b, fence_t fence)
+{
+	return wait_for(b, fence, true);
 }
 
 /* Ask the driver for it, the first time. Lock held. */

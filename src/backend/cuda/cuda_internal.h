@@ -497,6 +497,7 @@ int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_done(struct backend *b, fence_t fence);
 int cuda_fence_seen(struct backend *b, fence_t fence);
 int cuda_fence_wait(struct backend *b, fence_t fence);
+int cuda_fence_wait_awake(struct backend *b, fence_t fence);
 uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
 
 /* ---- cuda_debug.c */

@@ -244,6 +244,11 @@ static int flaky_fence_wait(struct backend *b, fence_t fence)
 	FLAKY_FORWARD(b, fence_wait, fence);
 }
 
+static int flaky_fence_wait_awake(struct backend *b, fence_t fence)
+{
+	FLAKY_FORWARD(b, fence_wait_awake, fence);
+}
+
 static uint64_t flaky_fence_time_ns(struct backend *b, fence_t fence)
 {
 	return inner_of(b)->observe->fence_time_ns(inner_of(b), fence);
@@ -405,6 +410,7 @@ static const struct backend_ops flaky_ops = {
 	.fence_done = flaky_fence_done,
 	.fence_seen = flaky_fence_seen,
 	.fence_wait = flaky_fence_wait,
+	.fence_wait_awake = flaky_fence_wait_awake,
 	.access_begin = flaky_access_begin,
 	.access_end = flaky_access_end,
 	.access_narrow = flaky_access_narrow,

@@ -537,15 +537,24 @@ static int op_fence_seen(struct backend *b, fence_t fence)
 	return inner_of(b)->ops->fence_seen(inner_of(b), fence);
 }
 
-static int op_fence_wait(struct backend *b, fence_t fence)
+static int wait_by(struct watch *w, int (*wait)(struct backend *b, fence_t fence), fence_t fence)
 {
-	struct watch *w = watch_of(b);
 	uint64_t begin = watch_call_begin(w);
-	int err = w->inner->ops->fence_wait(w->inner, fence);
+	int err = wait(w->inner, fence);
 
 	watch_call_end(w, WATCH_WAIT, begin, 0);
 	watch_collect_all(w);
 	return err;
+}
+
+static int op_fence_wait(struct backend *b, fence_t fence)
+{
+	return wait_by(watch_of(b), inner_of(b)->ops->fence_wait, fence);
+}
+
+static int op_fence_wait_awake(struct backend *b, fence_t fence)
+{
+	return wait_by(watch_of(b), inner_of(b)->ops->fence_wait_awake, fence);
 }
 
 static uint64_t op_fence_time_ns(struct backend *b, fence_t fence)
@@ -705,6 +714,7 @@ static const struct backend_ops watch_ops = {
 	.fence_done = op_fence_done,
 	.fence_seen = op_fence_seen,
 	.fence_wait = op_fence_wait,
+	.fence_wait_awake = op_fence_wait_awake,
 	.access_begin = op_access_begin,
 	.access_end = op_access_end,
 	.access_narrow = op_access_narrow,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * als on the GPU: a warp has a row, a lane two of its elements, 32 apart. The rows with most ratings
- * have a block each, a warp a part of their ratings, and these blocks begin first, so that no launch
- * ends with one of them. The other side's rows are
- * read 256 bytes at a time, wherever they are: HBM's rate is what limits it. Which they are, the
- * lanes work out for 32 ratings at a time. Sums over the warp are in the order of the CPU's.
+ * als on the GPU: a warp has a row, a lane two of its elements, 32 apart. The rows with most
+ * ratings have a block each, a warp a part of their ratings, and these blocks begin first, so that
+ * no launch ends with one of them. The other side's rows are read 256 bytes at a time, wherever
+ * they are: HBM's rate is what limits it. Which they are, the lanes work out for 32 ratings at a
+ * time. Sums over the warp are in the order of the CPU's.
  */
 #ifndef WEIR_SOLVER_CUDA_ALS_CUH
 #define WEIR_SOLVER_CUDA_ALS_CUH
@@ -15,8 +15,9 @@
  * the former's warps have nothing to do. */
 #define ALS_BLOCKS(p) (RATINGS_LONG + ((p).nr + WARPS - 1) / WARPS)
 
-/* Blocks of a multiprocessor at the same time, for which a thread has 40 registers. With the 62 that
- * it would take there are four, and a launch takes 1.15 times as long on an H200; with 48, 1.006. */
+/* Blocks of a multiprocessor at the same time, for which a thread has 40 registers. With the 62
+ * that it would take there are four, and a launch takes 1.15 times as long on an H200; with 48,
+ * 1.006. */
 #define ALS_BLOCKS_RESIDENT 6
 
 static_assert(RATINGS_PARTS == WARPS, "a part for each warp");
@@ -63,8 +64,14 @@ __device__ static inline const float *als_other(const struct solver_als_args &p,
 	return p.part[k] + (uint64_t)(row - p.part_first[k]) * SOLVER_WIDTH;
 }
 
-/* The first rating of a row that a warp adds, and the one behind its last. */
-__device__ static inline ulonglong2 als_ratings_of(const struct solver_als_args &p, uint32_t row)
+/* Ratings from one to before another. */
+struct rating_span {
+	uint64_t first, behind;
+};
+
+/* Those of a row that a warp adds. */
+__device__ static inline struct rating_span als_ratings_of(const struct solver_als_args &p,
+							   uint32_t row)
 {
 	const uint32_t warp = threadIdx.x / LANES;
 	const uint32_t rank = ratings_rank(&p.ratings.side[p.side], row);
@@ -97,11 +104,11 @@ __device__ static inline struct pair rows_add(const struct solver_als_args &p, u
 {
 	const bool in_parts = blockIdx.x < RATINGS_LONG;
 	const uint32_t lane = threadIdx.x % LANES;
-	const ulonglong2 all = als_ratings_of(p, row);
+	const struct rating_span span = als_ratings_of(p, row);
 	struct pair sum = in_parts ? pair{0, 0} : before;
 
-	for (uint64_t e = all.x, end = all.y; e < end; e += LANES) {
-		const uint32_t nr = (uint32_t)min(end - e, (uint64_t)LANES);
+	for (uint64_t e = span.first; e < span.behind; e += LANES) {
+		const uint32_t nr = (uint32_t)min(span.behind - e, (uint64_t)LANES);
 		const float *mine = nullptr;
 		float rating = 0;
 
