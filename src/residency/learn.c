@@ -22,7 +22,7 @@
 #define SLOW_MIN 1.5
 #define SLOW_MAX 32
 /* A bracket tells whether accesses hit if it takes so many times as long when they do not. */
-#define MISSED_MIN 1.05
+#define MISSED_MIN 1.1
 /* A range is taken to be read only if comparisons found it so more often than changed. */
 #define UNCHANGED_TIMES 2u
 
