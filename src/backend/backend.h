@@ -440,8 +440,8 @@ struct backend_ops {
 
 	/*
 	 * The same for a thread of the program that waits for what it launched: it goes on sooner,
-	 * and may keep its processor busy for up to 2 ms. Not for waits beside which moves are
-	 * under way: that thread's questions to a driver delay its mapping calls.
+	 * and may keep its processor busy for up to 2 ms. Not for a space's own waits: to ask a
+	 * driver so often delays the mapping calls that others make meanwhile.
 	 * Optional: fence_wait. By: program. Blocks: for the fence.
 	 */
 	int (*fence_wait_awake)(struct backend *b, fence_t fence);

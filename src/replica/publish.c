@@ -61,34 +61,27 @@ void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t
 			publish_elements(space, r, (uint8_t)own, offset, end);
 }
 
-/* Up to where the pieces from one on are what a bracket wrote, or all are not. */
-static uint64_t alike_end(const struct replica *r, const struct stream_slot *slot, uint64_t offset,
-			  uint64_t end, bool *written)
+static bool is_written_by(const struct piece *piece, const struct stream_slot *slot)
 {
-	uint32_t p = pieces_find(r, offset);
-
-	for (uint32_t n = p; n < r->nr_pieces && r->piece[n].start < end; n++) {
-		bool own =
-			r->piece[n].writer == slot->own && r->piece[n].event == slot->shared_event;
-
-		if (n == p)
-			*written = own;
-		else if (own != *written)
-			return r->piece[n].start;
-	}
-	return end;
+	return piece->writer == slot->own && piece->event == slot->shared_event;
 }
 
-/* Publish what a bracket wrote of a part that is going to be read. */
+/* Publish what a bracket wrote of a part that is going to be read: what was sent to others divides
+ * it into pieces, which are sent together. */
 static void publish_written(struct weir_space *space, const struct learnt *part,
 			    const struct stream_slot *slot)
 {
 	struct replica *r = part->replica;
 	uint64_t offset = part->offset, next;
-	bool written = false;
 
 	for (; offset < part->end; offset = next) {
-		next = alike_end(r, slot, offset, part->end, &written);
+		uint32_t p = pieces_find(r, offset);
+		bool written = is_written_by(&r->piece[p], slot);
+
+		while (written && piece_end(r, p) < part->end &&
+		       is_written_by(&r->piece[p + 1], slot))
+			p++;
+		next = MIN(piece_end(r, p), part->end);
 		if (written && part->elements)
 			publish_elements(space, r, part->to, offset, next);
 		else if (written)

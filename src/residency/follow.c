@@ -207,10 +207,8 @@ void follow_in_place(const struct weir_space *space, struct planner *p, struct s
 	if (event && event >= record->first_event && schedule_wants_times(p)) {
 		struct event *e = record_event(record, event);
 
-		e->missed_ns = learn_link_ns(space, p->own, true, slot->uses.use,
-					     slot->uses.nr_named, &e->serial);
-		e->link_ns = learn_link_ns(space, p->own, false, slot->uses.use,
-					   slot->uses.nr_named, &e->serial);
+		e->link_ns = learn_link_ns(space, p->own, slot->uses.use, slot->uses.nr_named,
+					   &e->missed_ns, &e->serial);
 		e->beside = is_copying_own(space, p->own);
 	}
 }

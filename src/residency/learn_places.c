@@ -3,6 +3,8 @@
  * What a plan has to know of a space's places: how much room there is, and what copies, use in
  * place and mapping calls cost there.
  */
+#include <string.h>
+
 #include "src/cost/cost.h"
 #include "src/residency/residency.h"
 
@@ -81,9 +83,10 @@ struct place_ns {
 	double in, out, in_ns, out_ns, serial;
 };
 
-/* Adds what one of them takes, and sets by all of its bytes its link_ns. */
-static void add_link_ns(const struct weir_space *space, place_t own, bool misses,
-			struct space_use *use, place_t place, struct place_ns *out)
+/* Adds what one of them takes, out[0], also if nothing hits a translation cache, out[1], and to its
+ * link_ns by all of its bytes. */
+static void add_link_ns(const struct weir_space *space, place_t own, struct space_use *use,
+			place_t place, struct place_ns out[2])
 {
 	const struct weir_link_desc *link = link_to(space, own, place);
 	struct weir_use declared = {.pattern = use->pattern,
@@ -91,23 +94,27 @@ static void add_link_ns(const struct weir_space *space, place_t own, bool misses
 				    .read_bytes = (uint64_t)use->read_bytes,
 				    .write_bytes = (uint64_t)use->write_bytes};
 	uint32_t away = 0;
-	double bytes, ns, sum;
+	double all, touched;
 
 	for (uint32_t i = use->first; i < use->first + use->nr; i++)
 		away += block_is_at(&use->range->block[i], place);
 	if (!away || use->kind == WEIR_DISCARD)
 		return;
-	bytes = cost_expansion(&declared) * away / use->nr;
-	ns = 1e9 / cost_inplace_bytes_per_s(link, &declared,
-					    misses ? UINT64_MAX : away * space->block_bytes);
-	sum = (use->read_bytes + use->write_bytes) * bytes * ns;
-	use->link_ns += (float)sum;
-	bytes *= 1 - (double)use->unused;
-	out->in += use->read_bytes * bytes;
-	out->out += use->write_bytes * bytes;
-	out->in_ns += use->read_bytes * bytes * ns;
-	out->out_ns += use->write_bytes * bytes * ns;
-	out->serial += sum * (1 - (double)use->unused) * cost_serial(link, use->pattern);
+	all = cost_expansion(&declared) * away / use->nr;
+	touched = all * (1 - (double)use->unused);
+	for (int misses = 0; misses < 2; misses++) {
+		uint64_t footprint = misses ? UINT64_MAX : away * space->block_bytes;
+		double ns = 1e9 / cost_inplace_bytes_per_s(link, &declared, footprint);
+		double sum = (use->read_bytes + use->write_bytes) * ns;
+
+		if (!misses)
+			use->link_ns += (float)(sum * all);
+		out[misses].in += use->read_bytes * touched;
+		out[misses].out += use->write_bytes * touched;
+		out[misses].in_ns += use->read_bytes * touched * ns;
+		out[misses].out_ns += use->write_bytes * touched * ns;
+		out[misses].serial += sum * touched * cost_serial(link, use->pattern);
+	}
 }
 
 /* The time of both ways: at the rate of both for as long as both last. */
@@ -123,25 +130,29 @@ static double both_ns(const struct weir_link_desc *link, const struct place_ns *
 }
 
 /* Neighbours' memories count as one behind one link, as in plans: their links share a port. */
-double learn_link_ns(const struct weir_space *space, place_t own, bool misses,
-		     struct space_use *uses, uint32_t nr_uses, double *serial)
+double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
+		     uint32_t nr_uses, double *missed_ns, double *serial)
 {
-	struct place_ns ns = {0};
+	struct place_ns ns[2] = {{0}};
 	double longest = 0;
 
-	*serial = 0;
+	*missed_ns = *serial = 0;
 	for (uint32_t u = 0; u < nr_uses; u++)
 		uses[u].link_ns = 0;
 	for (uint32_t place = 0; place < space->nr_places; place++) {
+		const struct weir_link_desc *link;
+
 		if (place == own)
 			continue;
 		if (place <= space->nr_devices || place == space_host(space))
-			ns = (struct place_ns){0};
+			memset(ns, 0, sizeof(ns));
 		for (uint32_t u = 0; u < nr_uses; u++)
-			add_link_ns(space, own, misses, &uses[u], (place_t)place, &ns);
-		longest = MAX(longest, both_ns(link_to(space, own, (place_t)place), &ns));
-		if (ns.serial > 0)
-			*serial = MAX(*serial, ns.serial / (ns.in_ns + ns.out_ns));
+			add_link_ns(space, own, &uses[u], (place_t)place, ns);
+		link = link_to(space, own, (place_t)place);
+		longest = MAX(longest, both_ns(link, &ns[0]));
+		*missed_ns = MAX(*missed_ns, both_ns(link, &ns[1]));
+		if (ns[0].serial > 0)
+			*serial = MAX(*serial, ns[0].serial / (ns[0].in_ns + ns[0].out_ns));
 	}
 	return longest;
 }

@@ -239,11 +239,11 @@ void learn_place_rates(const struct weir_space *space, place_t own, bool misses,
 /* The part of a plan's input that is about places. */
 void learn_places(const struct weir_space *space, place_t own, struct plan_input *input);
 
-/* What uses of the device take in place where they lie now, ns, by the cost model, misses as above;
- * and each in its link_ns. serial, out: of that and of computation, what may not overlap, at most,
- * of the shorter of the two. */
-double learn_link_ns(const struct weir_space *space, place_t own, bool misses,
-		     struct space_use *uses, uint32_t nr_uses, double *serial);
+/* What uses of the device take in place where they lie now, ns, by the cost model; and each in its
+ * link_ns. missed_ns, out: the same if no random access hits a translation cache; serial, out: of
+ * it and of computation, what may not overlap, at most, of the shorter of the two. */
+double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
+		     uint32_t nr_uses, double *missed_ns, double *serial);
 
 /* What the device's own memory takes for a use that is resident, ns, by the cost model. */
 double learn_hbm_ns(const struct weir_space *space, place_t own, const struct space_use *use);

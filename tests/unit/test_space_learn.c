@@ -154,6 +154,16 @@ static void test_space_learn_and_keep_it(void **state)
 	assert_true(random_comes_in(8, 0.9, 1.2));
 }
 
+/* What a program does again and again: a use, and something by which its period is known. */
+static void repeat(struct test_space *t, const struct weir_use *use)
+{
+	for (uint32_t n = 0; n < ROUNDS; n++) {
+		do_use(t, &work, use);
+		do_sync(t);
+	}
+	do_free(t, do_alloc(t, BLOCK, 0), 0);
+}
+
 /* Events of the record that say so much of what they take in place: more than a little. */
 static uint32_t nr_slow(const struct record *record, uint64_t first)
 {
@@ -184,11 +194,7 @@ static void test_space_learn_slow_for_a_while(void **state)
 	record = &t.space->residency->planner->record;
 	use = at_random(use_times(do_alloc_host(&t, nr), nr, WEIR_READ, 2), 64);
 	for (uint32_t i = 0; i < WARM_UP; i++) {
-		for (uint32_t n = 0; n < ROUNDS; n++) {
-			do_use(&t, &work, &use);
-			do_sync(&t);
-		}
-		do_free(&t, do_alloc(&t, BLOCK, 0), 0);
+		repeat(&t, &use);
 		if (first || !get_stats(&t).nr_plans)
 			continue;
 		first = record->next_event;
@@ -217,13 +223,8 @@ static bool learns_misses(uint64_t reach_blocks)
 	truth.link[0].inplace_reach_bytes = MAX(reach_blocks * BLOCK, 1);
 	open_other(&t, &said, &truth);
 	use = at_random(use_times(do_alloc_host(&t, nr), nr, WEIR_READ, 2), 64);
-	for (uint32_t i = 0; i < WARM_UP; i++) {
-		for (uint32_t n = 0; n < ROUNDS; n++) {
-			do_use(&t, &work, &use);
-			do_sync(&t);
-		}
-		do_free(&t, do_alloc(&t, BLOCK, 0), 0);
-	}
+	for (uint32_t i = 0; i < WARM_UP; i++)
+		repeat(&t, &use);
 	assert_int_equal(get_stats(&t).nr_plans, 2);
 	misses = t.space->residency->planner->misses;
 	test_space_close(&t);
@@ -242,10 +243,10 @@ static void test_space_learn_misses(void **state)
 static double link_ns_of(struct test_space *t, const struct weir_use *use)
 {
 	struct space_use resolved;
-	double serial;
+	double missed_ns, serial;
 
 	assert_int_equal(bracket_resolve(t->space, use, 1, &resolved), 0);
-	return learn_link_ns(t->space, PLACE_OWN, false, &resolved, 1, &serial);
+	return learn_link_ns(t->space, PLACE_OWN, &resolved, 1, &missed_ns, &serial);
 }
 
 /* Two neighbours take no less time than one of them, since they share a port; and both ways take

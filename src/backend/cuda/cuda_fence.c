@@ -206,7 +206,7 @@ static void waiter_poll(struct cuda *cuda, const struct cuda_waiter *waiter)
 	const uint64_t begin_ns = clock_now_ns();
 	uint64_t now_ns = begin_ns, next_ns;
 
-	/* Not if that is refused, either: whoever sleeps is told. */
+	/* A question that is refused ends it, too: the wait that follows says what is wrong. */
 	while (now_ns - begin_ns < POLL_MAX_NS &&
 	       cuda->driver.event_query(waiter->event) == CU_NOT_READY) {
 		next_ns = now_ns + MAX((now_ns - begin_ns) / POLL_PART, POLL_NS);

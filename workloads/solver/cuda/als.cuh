@@ -22,13 +22,19 @@
 
 static_assert(RATINGS_PARTS == WARPS, "a part for each warp");
 
+/* Whether the block has one row, of which each warp adds a part. */
+__device__ static inline bool als_in_parts()
+{
+	return blockIdx.x < RATINGS_LONG;
+}
+
 /* Which of the launch's rows a warp has; p.nr or more: none. */
 __device__ static inline uint32_t als_row_of(const struct solver_als_args &p)
 {
 	const struct ratings_side &side = p.ratings.side[p.side];
 	uint32_t i;
 
-	if (blockIdx.x < RATINGS_LONG)
+	if (als_in_parts())
 		return blockIdx.x < side.nr ? ratings_ranked(&side, blockIdx.x) - p.first : p.nr;
 	i = (blockIdx.x - RATINGS_LONG) * WARPS + threadIdx.x / LANES;
 	return i < p.nr && ratings_rank(&side, p.first + i) < RATINGS_LONG ? p.nr : i;
@@ -78,7 +84,7 @@ __device__ static inline struct rating_span als_ratings_of(const struct solver_a
 	const uint64_t first = ratings_begin(&p.ratings, p.side, rank);
 	const uint64_t behind = ratings_begin(&p.ratings, p.side, rank + 1);
 
-	if (rank >= RATINGS_LONG)
+	if (!als_in_parts())
 		return {first, behind};
 	return {ratings_part(first, behind, warp), ratings_part(first, behind, warp + 1)};
 }
@@ -102,10 +108,9 @@ __device__ static inline struct pair parts_add(struct pair sum, struct pair mine
 __device__ static inline struct pair rows_add(const struct solver_als_args &p, uint32_t row,
 					      bool products, struct pair by, struct pair before)
 {
-	const bool in_parts = blockIdx.x < RATINGS_LONG;
 	const uint32_t lane = threadIdx.x % LANES;
 	const struct rating_span span = als_ratings_of(p, row);
-	struct pair sum = in_parts ? pair{0, 0} : before;
+	struct pair sum = als_in_parts() ? pair{0, 0} : before;
 
 	for (uint64_t e = span.first; e < span.behind; e += LANES) {
 		const uint32_t nr = (uint32_t)min(span.behind - e, (uint64_t)LANES);
@@ -126,7 +131,7 @@ __device__ static inline struct pair rows_add(const struct solver_als_args &p, u
 			sum = add_scaled(sum, weight, other);
 		}
 	}
-	return in_parts ? parts_add(before, sum) : sum;
+	return als_in_parts() ? parts_add(before, sum) : sum;
 }
 
 __device__ static inline float als_quotient(float a, float b)
@@ -164,7 +169,7 @@ __global__ void __launch_bounds__(BLOCK_THREADS, ALS_BLOCKS_RESIDENT)
 		square = als_dot(left, left);
 		way = add_scaled(left, als_quotient(square, before), way);
 	}
-	if (blockIdx.x >= RATINGS_LONG || threadIdx.x < LANES) {
+	if (!als_in_parts() || threadIdx.x < LANES) {
 		out[0] = x.low;
 		out[LANES] = x.high;
 	}
