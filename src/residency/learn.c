@@ -21,8 +21,12 @@
 /* A use in place is slow when it takes so many times as long as modelled, and not slower than: */
 #define SLOW_MIN 1.5
 #define SLOW_MAX 32
-/* A bracket tells whether accesses hit if it takes so many times as long when they do not. */
+/* A bracket tells how many accesses hit if it takes so many times as long when none does; it was
+ * not for these that it took its time if that is less than so many times that of everything else;
+ * and what is known of them changes by no less than that. */
 #define MISSED_MIN 1.1
+#define OTHER_MAX 1.05
+#define MISSED_STEP 0.1
 /* A range is taken to be read only if comparisons found it so more often than changed. */
 #define UNCHANGED_TIMES 2u
 
@@ -260,7 +264,7 @@ static void learn_use(struct learning *l, const struct event *event, uint32_t st
 	out->in = written.read_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
 	out->out = written.write_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
 	out->hbm_ns = cost_hbm_ns(device_of(l), &use);
-	learn_place_rates(l->space, l->planner->own, l->planner->misses, &written, out->at);
+	learn_place_rates(l->space, l->planner->own, l->planner->missed, &written, out->at);
 }
 
 /* The event like that one a period earlier; NULL: it is not in the record, or something else came
@@ -368,34 +372,43 @@ static double learn_compute(struct learning *l, uint64_t number)
 }
 
 /*
- * Whether random accesses in place hit translation caches as modelled. These hold so much of the
- * memory behind a link (inplace_reach_bytes, measured in memory that was new); in memory that a
- * program has had for a while, a chunk here and there, hardly any access hits on H200s (gathers of
- * 45 million rows of 1 KiB, a tenth of them on the host, got 36.8 million a second of those; the
- * model has 45, and 37 if none hits). Taken together over the period's brackets for which that
- * makes a difference, and beside which no copies ran. Without any, what is known stays.
+ * How many random accesses in place hit translation caches. These are said to hold so much of the
+ * memory behind a link (inplace_reach_bytes, measured in memory that was new); of memory that a
+ * program has had for a while, a chunk here and there, they hold less on H200s, or nothing: gathers
+ * of 45 million rows of 1 KiB, a tenth of them on the host, got 36.8 million a second of those,
+ * where the model has 45, and 37 if none hits; of 30 million rows 43.6, where it has 50.
+ * Taken together over the period's brackets for which that makes a difference, and beside which no
+ * copies ran. Where these took no longer than for something else, as much as is known may hit, or
+ * more. Without any, what is known stays.
  */
-static void learn_misses(struct learning *l, struct planner *p)
+static void learn_missed(struct learning *l, struct planner *p)
 {
-	double measured = 0, hit = 0, missed = 0;
+	double measured = 0, other = 0, reached = 0, missed = 0, share;
 
 	for (uint64_t k = 0; k < l->period; k++) {
 		const struct event *event = record_event(l->record, l->first + k);
 		const struct event *known = last_measured(l, l->first + k);
-		double compute;
+		double compute, least;
 
 		if (event->kind != EVENT_BEGIN || event->guess || known->ns <= 0 ||
 		    !known->in_place || known->beside)
 			continue;
 		compute = learn_compute(l, l->first + k);
-		if (known->missed_ns < MISSED_MIN * MAX(compute, known->link_ns))
+		least = MAX(compute, known->link_ns);
+		if (known->missed_ns < MISSED_MIN * least)
 			continue;
-		measured += known->ns;
-		hit += MAX(compute, known->link_ns);
+		measured += known->ns - known->serial * MIN(compute, known->link_ns);
+		other += least;
+		reached += known->reached_ns;
 		missed += known->missed_ns;
 	}
-	if (measured > 0)
-		p->misses = measured > (hit + missed) / 2;
+	if (!(measured > 0))
+		return;
+	share = MAX(0, MIN((measured - reached) / (missed - reached), 1));
+	if (measured < OTHER_MAX * other)
+		share = MIN(share, p->missed);
+	if (share < p->missed - MISSED_STEP || share > p->missed + MISSED_STEP)
+		p->missed = share;
 }
 
 /*
@@ -566,7 +579,7 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 		return err;
 	learn_lives(&l);
 	learn_rates(&l);
-	learn_misses(&l, p);
+	learn_missed(&l, p);
 	learn_first_uses(&l);
 	learn_steps(&l);
 	learn_discards(&l);

@@ -35,7 +35,7 @@ static place_t place_below(const struct weir_space *space, uint32_t k)
 }
 
 /* What a use takes in place at a place. */
-static void learn_rate(const struct weir_space *space, place_t own, bool misses, place_t place,
+static void learn_rate(const struct weir_space *space, place_t own, double missed, place_t place,
 		       const struct record_use *recorded, struct plan_rate *out)
 {
 	const struct weir_use declared = record_use_declared(recorded), *use = &declared;
@@ -47,15 +47,15 @@ static void learn_rate(const struct weir_space *space, place_t own, bool misses,
 	out->in_ns = recorded->read_bytes * ns;
 	out->out_ns = recorded->write_bytes * ns;
 	out->serial_ns = (out->in_ns + out->out_ns) * cost_serial(link, use->pattern);
-	out->hit = misses ? 1 : miss / hit;
-	out->reach_blocks = cost_reach_bytes(link, use) / (double)space->block_bytes;
+	out->hit = miss / hit;
+	out->reach_blocks = (1 - missed) * cost_reach_bytes(link, use) / (double)space->block_bytes;
 }
 
-void learn_place_rates(const struct weir_space *space, place_t own, bool misses,
+void learn_place_rates(const struct weir_space *space, place_t own, double missed,
 		       const struct record_use *recorded, struct plan_rate at[PLAN_BELOW_MAX])
 {
 	for (uint32_t k = 0; k < nr_below(space); k++)
-		learn_rate(space, own, misses, place_below(space, k), recorded, &at[k]);
+		learn_rate(space, own, missed, place_below(space, k), recorded, &at[k]);
 	/* Where neighbours are for copies, use in place there is worth no more than on the host. */
 	if (space->residency->near_copy_only)
 		at[0] = at[nr_below(space) - 1];
@@ -83,18 +83,32 @@ struct place_ns {
 	double in, out, in_ns, out_ns, serial;
 };
 
-/* Adds what one of them takes, out[0], also if nothing hits a translation cache, out[1], and to its
- * link_ns by all of its bytes. */
+/* What uses take as modelled; if no random access hits a translation cache; and by the misses
+ * alone that are modelled. */
+enum { MODELLED, MISSED, REACHED, NR_TIMES };
+
+/* Of a byte at a place where so many of the use lie, ns. */
+static void byte_times(const struct weir_link_desc *link, const struct weir_use *use,
+		       uint64_t footprint, double ns[NR_TIMES])
+{
+	double reached = MIN(cost_reach_bytes(link, use) / (double)footprint, 1);
+
+	ns[MODELLED] = 1e9 / cost_inplace_bytes_per_s(link, use, footprint);
+	ns[MISSED] = 1e9 / cost_inplace_bytes_per_s(link, use, UINT64_MAX);
+	ns[REACHED] = ns[MISSED] * (use->pattern == WEIR_RANDOM ? 1 - reached : 1);
+}
+
+/* Adds what one of them takes, and to its link_ns by all of its bytes. */
 static void add_link_ns(const struct weir_space *space, place_t own, struct space_use *use,
-			place_t place, struct place_ns out[2])
+			place_t place, struct place_ns out[NR_TIMES])
 {
 	const struct weir_link_desc *link = link_to(space, own, place);
 	struct weir_use declared = {.pattern = use->pattern,
 				    .granule = use->granule,
 				    .read_bytes = (uint64_t)use->read_bytes,
 				    .write_bytes = (uint64_t)use->write_bytes};
+	double all, touched, ns[NR_TIMES];
 	uint32_t away = 0;
-	double all, touched;
 
 	for (uint32_t i = use->first; i < use->first + use->nr; i++)
 		away += block_is_at(&use->range->block[i], place);
@@ -102,18 +116,15 @@ static void add_link_ns(const struct weir_space *space, place_t own, struct spac
 		return;
 	all = cost_expansion(&declared) * away / use->nr;
 	touched = all * (1 - (double)use->unused);
-	for (int misses = 0; misses < 2; misses++) {
-		uint64_t footprint = misses ? UINT64_MAX : away * space->block_bytes;
-		double ns = 1e9 / cost_inplace_bytes_per_s(link, &declared, footprint);
-		double sum = (use->read_bytes + use->write_bytes) * ns;
-
-		if (!misses)
-			use->link_ns += (float)(sum * all);
-		out[misses].in += use->read_bytes * touched;
-		out[misses].out += use->write_bytes * touched;
-		out[misses].in_ns += use->read_bytes * touched * ns;
-		out[misses].out_ns += use->write_bytes * touched * ns;
-		out[misses].serial += sum * touched * cost_serial(link, use->pattern);
+	byte_times(link, &declared, away * space->block_bytes, ns);
+	use->link_ns += (float)((use->read_bytes + use->write_bytes) * all * ns[MODELLED]);
+	for (int k = 0; k < NR_TIMES; k++) {
+		out[k].in += use->read_bytes * touched;
+		out[k].out += use->write_bytes * touched;
+		out[k].in_ns += use->read_bytes * touched * ns[k];
+		out[k].out_ns += use->write_bytes * touched * ns[k];
+		out[k].serial += (use->read_bytes + use->write_bytes) * touched * ns[k] *
+				 cost_serial(link, use->pattern);
 	}
 }
 
@@ -130,17 +141,17 @@ static double both_ns(const struct weir_link_desc *link, const struct place_ns *
 }
 
 /* Neighbours' memories count as one behind one link, as in plans: their links share a port. */
-double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
-		     uint32_t nr_uses, double *missed_ns, double *serial)
+struct link_times learn_link_times(const struct weir_space *space, place_t own,
+				   struct space_use *uses, uint32_t nr_uses)
 {
-	struct place_ns ns[2] = {{0}};
-	double longest = 0;
+	struct link_times times = {0};
+	struct place_ns ns[NR_TIMES] = {{0}};
 
-	*missed_ns = *serial = 0;
 	for (uint32_t u = 0; u < nr_uses; u++)
 		uses[u].link_ns = 0;
 	for (uint32_t place = 0; place < space->nr_places; place++) {
 		const struct weir_link_desc *link;
+		double missed_ns;
 
 		if (place == own)
 			continue;
@@ -149,12 +160,18 @@ double learn_link_ns(const struct weir_space *space, place_t own, struct space_u
 		for (uint32_t u = 0; u < nr_uses; u++)
 			add_link_ns(space, own, &uses[u], (place_t)place, ns);
 		link = link_to(space, own, (place_t)place);
-		longest = MAX(longest, both_ns(link, &ns[0]));
-		*missed_ns = MAX(*missed_ns, both_ns(link, &ns[1]));
-		if (ns[0].serial > 0)
-			*serial = MAX(*serial, ns[0].serial / (ns[0].in_ns + ns[0].out_ns));
+		missed_ns = both_ns(link, &ns[MISSED]);
+		times.ns = MAX(times.ns, both_ns(link, &ns[MODELLED]));
+		if (missed_ns > times.missed_ns) {
+			times.missed_ns = missed_ns;
+			times.reached_ns = both_ns(link, &ns[REACHED]);
+		}
+		if (ns[MODELLED].serial > 0)
+			times.serial =
+				MAX(times.serial, ns[MODELLED].serial / (ns[MODELLED].in_ns +
+									 ns[MODELLED].out_ns));
 	}
-	return longest;
+	return times;
 }
 
 double learn_hbm_ns(const struct weir_space *space, place_t own, const struct space_use *use)

@@ -60,7 +60,8 @@ struct event {
 	uint64_t previous;  /* number of an earlier event in the same bucket; 0: none */
 	double ns;	    /* BEGIN: how long it ran; 0: not known yet */
 	double link_ns;	    /* BEGIN: what that takes by the cost model; 0: not known */
-	double missed_ns;   /* BEGIN: the same if no random access hits a translation cache */
+	double missed_ns;   /* BEGIN: on one link, if no random access hits a translation cache, */
+	double reached_ns;  /* BEGIN: and there by the misses alone that are modelled */
 	bool in_place;	    /* BEGIN: ns was measured with something not resident; */
 	bool beside;	    /* ... copies may have crossed the device's links meanwhile */
 	double serial;	    /* BEGIN: of that or of computation, what may not overlap */

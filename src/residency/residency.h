@@ -117,7 +117,7 @@ struct planner {
 	uint64_t gpu_stage;	    /* of the first bracket that is not done */
 	uint32_t nr_plans_made;	    /* for this repetition */
 	bool settled;		    /* no more are made, and the best was chosen */
-	bool misses; /* random accesses in place do not hit translation caches, as measured */
+	double missed; /* share of what translation caches are said to reach that they do not */
 	uint64_t settle_place;	 /* in the record: they are kept until there, if it is not 0 */
 	struct tried *tried;	 /* those before, the newest first */
 	double period_ns;	 /* the shortest measured under this plan; 0: none yet */
@@ -232,18 +232,24 @@ void learn_forget(struct weir_space *space, struct planner *p);
 /* ---- learn_places.c */
 
 /* What a recorded use of the device takes in place at each place below that a plan tells apart.
- * misses: as in struct planner. */
-void learn_place_rates(const struct weir_space *space, place_t own, bool misses,
+ * missed: as in struct planner. */
+void learn_place_rates(const struct weir_space *space, place_t own, double missed,
 		       const struct record_use *recorded, struct plan_rate at[PLAN_BELOW_MAX]);
 
 /* The part of a plan's input that is about places. */
 void learn_places(const struct weir_space *space, place_t own, struct plan_input *input);
 
-/* What uses of the device take in place where they lie now, ns, by the cost model; and each in its
- * link_ns. missed_ns, out: the same if no random access hits a translation cache; serial, out: of
- * it and of computation, what may not overlap, at most, of the shorter of the two. */
-double learn_link_ns(const struct weir_space *space, place_t own, struct space_use *uses,
-		     uint32_t nr_uses, double *missed_ns, double *serial);
+/* What uses take in place where they lie, ns, by the cost model. */
+struct link_times {
+	double ns;
+	double missed_ns; /* the most over one link, if no random access hits a translation cache, */
+	double reached_ns; /* and over that link by the misses alone that are modelled */
+	double serial;	   /* of the shorter of ns and of computation, what may not overlap */
+};
+
+/* The same of uses of the device where they lie now; and each in its link_ns. */
+struct link_times learn_link_times(const struct weir_space *space, place_t own,
+				   struct space_use *uses, uint32_t nr_uses);
 
 /* What the device's own memory takes for a use that is resident, ns, by the cost model. */
 double learn_hbm_ns(const struct weir_space *space, place_t own, const struct space_use *use);
