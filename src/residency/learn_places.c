@@ -61,22 +61,6 @@ void learn_place_rates(const struct weir_space *space, place_t own, double misse
 		at[0] = at[nr_below(space) - 1];
 }
 
-/* What a kernel reads and writes at a place at once, each way. What it does both with at neighbours
- * is spread over them (schedule_near()): their links carry more together than one, up to what the
- * device's port does, and taken to be no more than one link carries one way. */
-static double inplace_both_bytes_per_s(const struct weir_space *space, place_t own, place_t place)
-{
-	const struct weir_link_desc *link = link_to(space, own, place);
-	const struct weir_machine_desc *desc = &space->backend->desc;
-	uint32_t nr = space_host(space) - space->nr_devices, memory = space->pmm[own].memory;
-	double port = MIN(cost_port_bytes_per_s(desc, memory, nr, true),
-			  cost_port_bytes_per_s(desc, memory, nr, false));
-
-	if (place == space_host(space) || nr < 2)
-		return link->inplace_both_bytes_per_s;
-	return MIN(nr * link->inplace_both_bytes_per_s, MIN(port, link->inplace_bytes_per_s));
-}
-
 /* What uses move in place over a link, or over those to all neighbours: bytes each way, what these
  * take alone, ns, and of the sum what may not overlap. */
 struct place_ns {
@@ -219,7 +203,7 @@ static struct plan_below learn_below(const struct weir_space *space, place_t own
 		.out_ns = bytes * 1e9 / out + piece,
 		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
 		.inplace_duplex_ns = bytes * 1e9 / link->inplace_duplex_bytes_per_s,
-		.inplace_both_ns = bytes * 1e9 / inplace_both_bytes_per_s(space, own, place),
+		.inplace_both_ns = bytes * 1e9 / link->inplace_both_bytes_per_s,
 		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
 			  host_mib * (double)vmm->set_access_host_mib_ns,
 		.unmap_ns = (double)vmm->unmap_ns + host_mib * (double)vmm->unmap_host_mib_ns,

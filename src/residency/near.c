@@ -187,14 +187,14 @@ static bool is_crowded(const struct weir_space *space, const struct range *range
 	return 8 * nr * range->nr_home[place] > 9 * near + 8 * nr;
 }
 
-/* What kernels read and write at once, and has too many chunks of one neighbour from its last life,
- * gets others' for some of them. */
+/* What is spread, and has too many chunks of one neighbour from its last life, gets others' for
+ * some of them. */
 static int spread_fresh(struct weir_space *space, struct range *range, uint32_t level,
 			struct settle *settle)
 {
 	int err = 0;
 
-	for (uint32_t n = level; !err && n < range->nr_blocks && schedule_is_spread(range); n++) {
+	for (uint32_t n = level; !err && n < range->nr_blocks && schedule_is_spread(space); n++) {
 		uint32_t i = range_nth_block(range, n);
 		place_t from, to;
 

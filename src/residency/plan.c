@@ -94,9 +94,8 @@ static int plan_keep(struct plan *plan, const struct plan_input *input, struct s
 	plan->stage_of_step = malloc((nr + 1u) * sizeof(uint32_t));
 	plan->far = malloc((stages->nr_tracked + 1u) * sizeof(*plan->far));
 	plan->kept = malloc((stages->nr_tracked + 1u) * sizeof(*plan->kept));
-	plan->spread = calloc(stages->nr_tracked + 1u, sizeof(*plan->spread));
 	plan->end_ns = malloc((stages->nr_stages + 1u) * sizeof(*plan->end_ns));
-	if (!plan->stage_of_step || !plan->far || !plan->kept || !plan->spread || !plan->end_ns)
+	if (!plan->stage_of_step || !plan->far || !plan->kept || !plan->end_ns)
 		return -ENOMEM;
 	memcpy(plan->end_ns, model_end_ns(model), stages->nr_stages * sizeof(*plan->end_ns));
 	plan->lift_ns = input->nr_below > 1 ? input->below[1].in_ns : 0;
@@ -106,10 +105,6 @@ static int plan_keep(struct plan *plan, const struct plan_input *input, struct s
 		if (plan->kept[t])
 			plan->nr_kept_blocks += (uint64_t)stages->blocks[t];
 	}
-	for (uint32_t u = 0; u < stages->nr_uses; u++)
-		plan->spread[stages->use[u].life] |=
-			input->near_block_ns > 0 ||
-			(stages->use[u].in > 0 && stages->use[u].out > 0);
 	for (uint32_t i = 0; i < nr; i++)
 		plan->stage_of_step[(plan->first_step + i) % nr] = stages->stage_of_step[i];
 	plan->nr_stages = stages->nr_stages;
@@ -176,7 +171,6 @@ void plan_destroy(struct plan *plan)
 	free(plan->alive);
 	free(plan->far);
 	free(plan->kept);
-	free(plan->spread);
 	free(plan->end_ns);
 	free(plan->action);
 	free(plan);

@@ -141,7 +141,6 @@ struct plan {
 	uint64_t nr_kept_blocks;  /* of all these lives */
 	double *end_ns;		  /* by stage: when it ends, under this plan */
 	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
-	bool *spread;		  /* by t: over neighbours, see schedule_is_spread() */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */

@@ -305,12 +305,11 @@ bool schedule_is_kept(const struct range *range);
  * before the next use, over the neighbours' own links. */
 bool schedule_needs_no_copy(const struct range *range);
 
-/* Whether the range is to be spread over neighbours: by the plan, kernels read and write it at
- * once, or neighbours may not be used for more than so much each. */
-bool schedule_is_spread(const struct range *range);
+/* Whether ranges are spread over neighbours, as none may be used for more than so much. */
+bool schedule_is_spread(const struct weir_space *space);
 
 /* Of neighbours with room the one for a range's next block: where most of the others are, or least
- * of them if the range is spread; 0: any. */
+ * of them if ranges are spread; 0: any. */
 place_t schedule_near(const struct weir_space *space, const struct range *range);
 
 /* Whether the plan knows a use of the range before so many stages, at most a quarter of all. */

@@ -165,18 +165,15 @@ bool schedule_needs_no_copy(const struct range *range)
 		       LIFT_TIMES * p->plan->lift_ns * range->nr_blocks;
 }
 
-bool schedule_is_spread(const struct range *range)
+bool schedule_is_spread(const struct weir_space *space)
 {
-	const struct planner *p = range->residency->planner;
-	uint32_t t = range_follows_plan(range) ? tracked_as(p, range) : PLAN_UNTRACKED;
-
-	return t != PLAN_UNTRACKED && p->plan->spread[t];
+	return space->residency->near_bytes_per_s > 0;
 }
 
 place_t schedule_near(const struct weir_space *space, const struct range *range)
 {
 	const place_t first = (place_t)space->nr_devices, host = space_host(space);
-	const bool spread = schedule_is_spread(range);
+	const bool spread = schedule_is_spread(space);
 	place_t best = 0;
 	uint64_t left = 0;
 

@@ -199,6 +199,41 @@ static void ports_begin(const struct sim *sim, struct shares *shares)
 	}
 }
 
+/* The flow after one, of all of the machine, by links; NULL: the first one, and after the last. */
+static struct sim_flow *flow_next(const struct sim *sim, const struct sim_flow *flow)
+{
+	uint32_t way = flow ? 2 * flow->link + flow->back + 1 : 0;
+
+	if (flow && flow->next)
+		return flow->next;
+	while (way < 2 * sim->base.desc.nr_links && !sim->link[way / 2].flows[way % 2])
+		way++;
+	return way < 2 * sim->base.desc.nr_links ? sim->link[way / 2].flows[way % 2] : NULL;
+}
+
+/* A kernel that reads and writes over several links gets no more of its device's port each way than
+ * it would of the slowest of them (scatter-adds on H200s: 332 GB/s over one NVLink and over three). */
+static void ports_both_ways(const struct sim *sim, struct shares *shares)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	double both[WEIR_MEMORIES_MAX][2];
+
+	for (uint32_t m = 0; m < desc->nr_memories; m++)
+		both[m][0] = both[m][1] = INFINITY;
+	for (const struct sim_flow *f = flow_next(sim, NULL); f; f = flow_next(sim, f)) {
+		bool reads = f->kind == SIM_FLOW_READ;
+		uint32_t own = reads ? flow_target(sim, f) : flow_source(sim, f);
+
+		if (f->kind != SIM_FLOW_COPY && sim->link[f->link].in_port[reads != f->back])
+			both[own][reads] = MIN(both[own][reads],
+					       desc->link[f->link].inplace_both_bytes_per_s / 1e9);
+	}
+	for (uint32_t m = 0; m < desc->nr_memories; m++)
+		for (int receives = 0; receives < 2 && isfinite(both[m][!receives]); receives++)
+			shares->port[m][receives].left =
+				MIN(shares->port[m][receives].left, both[m][receives]);
+}
+
 /* What a flow shares with others. @return how many there are */
 static uint32_t shares_of(const struct sim *sim, struct shares *shares, const struct sim_flow *flow,
 			  struct share *of[SHARES_OF_FLOW])
@@ -214,18 +249,6 @@ static uint32_t shares_of(const struct sim *sim, struct shares *shares, const st
 	return nr;
 }
 
-/* The flow after one, of all of the machine, by links; NULL: the first one, and after the last. */
-static struct sim_flow *flow_next(const struct sim *sim, const struct sim_flow *flow)
-{
-	uint32_t way = flow ? 2 * flow->link + flow->back + 1 : 0;
-
-	if (flow && flow->next)
-		return flow->next;
-	while (way < 2 * sim->base.desc.nr_links && !sim->link[way / 2].flows[way % 2])
-		way++;
-	return way < 2 * sim->base.desc.nr_links ? sim->link[way / 2].flows[way % 2] : NULL;
-}
-
 /* @return all flows, none of which has a rate yet, in the order of flow_next() */
 static struct sim_flow *shares_begin(struct sim *sim, struct shares *shares)
 {
@@ -236,6 +259,7 @@ static struct sim_flow *shares_begin(struct sim *sim, struct shares *shares)
 			shares->link[l][back] =
 				(struct share){.left = direction_rate(sim, l, back)};
 	ports_begin(sim, shares);
+	ports_both_ways(sim, shares);
 	for (struct sim_flow *f = flow_next(sim, NULL); f; f = flow_next(sim, f)) {
 		struct share *of[SHARES_OF_FLOW];
 		uint32_t nr = shares_of(sim, shares, f, of);
