@@ -217,6 +217,37 @@ static void test_stores_divide_the_egress(void **state)
 	ports_close(&p);
 }
 
+/* A kernel that reads and writes gets 6 a nanosecond each way of one neighbour, and as much of two
+ * together, though it reads 20 from these when it does nothing else. */
+static void test_both_ways_divide_the_port(void **state)
+{
+	struct weir_machine_desc desc;
+	struct weir_use use[2];
+	struct ports p;
+
+	(void)state;
+	four_gpus(&desc);
+	for (uint32_t l = 0; l < desc.nr_links; l++)
+		if (desc.link[l].a != HOST)
+			desc.link[l].inplace_both_bytes_per_s = 6e9;
+	add_port(&desc, GPU0, 2, 30e9, 30e9);
+	ports_open(&p, &desc);
+	for (uint32_t nr = 1; nr <= 2; nr++) {
+		use[nr - 1] = use_of(p.plain[GPU0 + nr], 600000, WEIR_WRITE);
+		use[nr - 1].read_bytes = use[nr - 1].write_bytes = 600000;
+		p.t0 = p.b->ops->now_ns(p.b);
+		expect_after(&p, kernel(&p, 0, use, nr, 0), LAUNCH_HOST + nr * 100000);
+	}
+	/* So do reads from one and writes to the other. */
+	use[0].kind = WEIR_READ;
+	use[0].write_bytes = 0;
+	use[1].kind = WEIR_OVERWRITE;
+	use[1].read_bytes = 0;
+	p.t0 = p.b->ops->now_ns(p.b);
+	expect_after(&p, kernel(&p, 0, use, 2, 0), LAUNCH_HOST + 100000);
+	ports_close(&p);
+}
+
 /* A flow may be held back at either end; others then have what it leaves. */
 static void test_ports_at_both_ends(void **state)
 {
@@ -407,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_host_port_frees_and_ways),
 		cmocka_unit_test(test_port_shares_max_min),
 		cmocka_unit_test(test_stores_divide_the_egress),
+		cmocka_unit_test(test_both_ways_divide_the_port),
 		cmocka_unit_test(test_ports_at_both_ends),
 		cmocka_unit_test(test_port_without_the_host_link),
 		cmocka_unit_test(test_kernel_shares_its_hbm),

@@ -211,8 +211,8 @@ static struct sim_flow *flow_next(const struct sim *sim, const struct sim_flow *
 	return way < 2 * sim->base.desc.nr_links ? sim->link[way / 2].flows[way % 2] : NULL;
 }
 
-/* A kernel that reads and writes over several links gets no more of its device's port each way than
- * it would of the slowest of them (scatter-adds on H200s: 332 GB/s over one NVLink and over three). */
+/* While a kernel reads and writes over links of its device's port, that carries no more each way
+ * than the slowest of them: scatter-adds of an H200 get 332 GB/s of one neighbour as of three. */
 static void ports_both_ways(const struct sim *sim, struct shares *shares)
 {
 	const struct weir_machine_desc *desc = &sim->base.desc;
