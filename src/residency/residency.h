@@ -242,7 +242,7 @@ void learn_places(const struct weir_space *space, place_t own, struct plan_input
 /* What uses take in place where they lie, ns, by the cost model. */
 struct link_times {
 	double ns;
-	double missed_ns; /* the most over one link, if no random access hits a translation cache, */
+	double missed_ns;  /* the most over one link, if none at random hits a translation cache, */
 	double reached_ns; /* and over that link by the misses alone that are modelled */
 	double serial;	   /* of the shorter of ns and of computation, what may not overlap */
 };
