@@ -207,13 +207,7 @@ void follow_in_place(const struct weir_space *space, struct planner *p, struct s
 	if (event && event >= record->first_event && schedule_wants_times(p)) {
 		struct event *e = record_event(record, event);
 
-		const struct link_times times =
-			learn_link_times(space, p->own, slot->uses.use, slot->uses.nr_named);
-
-		e->link_ns = times.ns;
-		e->missed_ns = times.missed_ns;
-		e->reached_ns = times.reached_ns;
-		e->serial = times.serial;
+		e->link = learn_link_times(space, p->own, slot->uses.use, slot->uses.nr_named);
 		e->beside = is_copying_own(space, p->own);
 	}
 }

@@ -394,13 +394,13 @@ static void learn_missed(struct learning *l, struct planner *p)
 		    !known->in_place || known->beside)
 			continue;
 		compute = learn_compute(l, l->first + k);
-		least = MAX(compute, known->link_ns);
-		if (known->missed_ns < MISSED_MIN * least)
+		least = MAX(compute, known->link.ns);
+		if (known->link.missed_ns < MISSED_MIN * least)
 			continue;
-		measured += known->ns - known->serial * MIN(compute, known->link_ns);
+		measured += known->ns - known->link.serial * MIN(compute, known->link.ns);
 		other += least;
-		reached += known->reached_ns;
-		missed += known->missed_ns;
+		reached += known->link.reached_ns;
+		missed += known->link.missed_ns;
 	}
 	if (!(measured > 0))
 		return;
@@ -422,17 +422,17 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 {
 	struct event *event = record_event(l->record, number);
 	const struct event *known = last_measured(l, number), *before = period_before(l, number);
-	const double link_ns = known->link_ns * (known->beside ? 2 : 1);
+	const double link_ns = known->link.ns * (known->beside ? 2 : 1);
 	double slow = known->slow, modelled = MAX(compute_ns, link_ns);
 
 	if (event->guess)
 		return 1; /* shares have it in them */
-	modelled += known->serial * MIN(compute_ns, link_ns);
+	modelled += known->link.serial * MIN(compute_ns, link_ns);
 	if (before)
 		slow = MAX(slow, before->slow);
-	if (known->ns > 0 && known->in_place && known->link_ns > 0) {
+	if (known->ns > 0 && known->in_place && known->link.ns > 0) {
 		if (slow > 1)
-			slow = MIN(slow, known->ns / known->link_ns);
+			slow = MIN(slow, known->ns / known->link.ns);
 		else if (known->ns > SLOW_MIN * modelled)
 			slow = MIN(known->ns / link_ns, SLOW_MAX);
 	}

@@ -187,14 +187,13 @@ static bool is_crowded(const struct weir_space *space, const struct range *range
 	return 8 * nr * range->nr_home[place] > 9 * near + 8 * nr;
 }
 
-/* What is spread, and has too many chunks of one neighbour from its last life, gets others' for
- * some of them. */
+/* What has too many chunks of one neighbour from its last life gets others' for some of them. */
 static int spread_fresh(struct weir_space *space, struct range *range, uint32_t level,
 			struct settle *settle)
 {
 	int err = 0;
 
-	for (uint32_t n = level; !err && n < range->nr_blocks && schedule_is_spread(space); n++) {
+	for (uint32_t n = level; !err && n < range->nr_blocks; n++) {
 		uint32_t i = range_nth_block(range, n);
 		place_t from, to;
 
@@ -238,7 +237,7 @@ int near_place_fresh(struct weir_space *space, const struct space_use *use, uint
 
 	if (far == DECIDE_UNKNOWN || use->kind != WEIR_OVERWRITE || use->nr != range->nr_blocks)
 		return 0;
-	err = spread_fresh(space, range, level, settle);
+	err = schedule_is_spread(space) ? spread_fresh(space, range, level, settle) : 0;
 	if (err)
 		return err;
 	if (range->nr_home[host] < far)

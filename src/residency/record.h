@@ -48,26 +48,31 @@ struct record_use {
 
 struct named;
 
+/* What uses take in place where they lie, by the cost model. */
+struct link_times {
+	double ns;	   /* 0: not known */
+	double missed_ns;  /* the most over one link, if none at random hits a translation cache, */
+	double reached_ns; /* and over that link by the misses alone that are modelled */
+	double serial;	   /* of the shorter of ns and of computation, what may not overlap */
+};
+
 struct event {
 	enum event_kind kind;
 	uint32_t stream; /* slot; 0 for allocations */
 	uint32_t nr_uses;
-	uint32_t nr_blocks; /* ALLOC */
-	life_t life;	    /* ALLOC: its own number; FREE: the life that ends */
-	uint64_t first_use; /* number in the record's uses */
-	uint64_t context;   /* hash of the last CONTEXT events, without lives */
-	uint64_t shape;	    /* hash of this one */
-	uint64_t previous;  /* number of an earlier event in the same bucket; 0: none */
-	double ns;	    /* BEGIN: how long it ran; 0: not known yet */
-	double link_ns;	    /* BEGIN: what that takes by the cost model; 0: not known */
-	double missed_ns;   /* BEGIN: on one link, if no random access hits a translation cache, */
-	double reached_ns;  /* BEGIN: and there by the misses alone that are modelled */
-	bool in_place;	    /* BEGIN: ns was measured with something not resident; */
-	bool beside;	    /* ... copies may have crossed the device's links meanwhile */
-	double serial;	    /* BEGIN: of that or of computation, what may not overlap */
-	double slow;	    /* BEGIN: ... and times as long as it takes so; 0: not known */
-	uint64_t launched;  /* BEGIN: what, if its uses are guesses; else 0 */
-	uint64_t guess;	    /* BEGIN: key of these uses, see guess.h; else 0 */
+	uint32_t nr_blocks;	/* ALLOC */
+	life_t life;		/* ALLOC: its own number; FREE: the life that ends */
+	uint64_t first_use;	/* number in the record's uses */
+	uint64_t context;	/* hash of the last CONTEXT events, without lives */
+	uint64_t shape;		/* hash of this one */
+	uint64_t previous;	/* number of an earlier event in the same bucket; 0: none */
+	double ns;		/* BEGIN: how long it ran; 0: not known yet */
+	struct link_times link; /* BEGIN: of that, what its uses take in place */
+	bool in_place;		/* BEGIN: ns was measured with something not resident; */
+	bool beside;		/* ... copies may have crossed the device's links meanwhile */
+	double slow;		/* BEGIN: times as long as link.ns that it takes so; 0: not known */
+	uint64_t launched;	/* BEGIN: what, if its uses are guesses; else 0 */
+	uint64_t guess;		/* BEGIN: key of these uses, see guess.h; else 0 */
 	const char *kernel; /* BEGIN: the one that was launched, "": several; NULL: not known yet */
 	uint64_t place;	    /* in the repetition, counted through all periods; 0: it has none */
 	uint64_t freed;	    /* ALLOC: the event that freed its life; 0: none yet */

@@ -239,15 +239,7 @@ void learn_place_rates(const struct weir_space *space, place_t own, double misse
 /* The part of a plan's input that is about places. */
 void learn_places(const struct weir_space *space, place_t own, struct plan_input *input);
 
-/* What uses take in place where they lie, ns, by the cost model. */
-struct link_times {
-	double ns;
-	double missed_ns;  /* the most over one link, if none at random hits a translation cache, */
-	double reached_ns; /* and over that link by the misses alone that are modelled */
-	double serial;	   /* of the shorter of ns and of computation, what may not overlap */
-};
-
-/* The same of uses of the device where they lie now; and each in its link_ns. */
+/* What uses of the device take where they lie now, and each in its link_ns. */
 struct link_times learn_link_times(const struct weir_space *space, place_t own,
 				   struct space_use *uses, uint32_t nr_uses);
 

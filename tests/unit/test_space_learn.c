@@ -401,9 +401,9 @@ static void test_space_learn_serial_is_not_slow(void **state)
 	for (uint64_t e = record->first_event; e < record->next_event; e++) {
 		const struct event *event = record_event(record, e);
 
-		if (event->kind != EVENT_BEGIN || !(event->link_ns > 0))
+		if (event->kind != EVENT_BEGIN || !(event->link.ns > 0))
 			continue;
-		most = MAX(most, event->ns / event->link_ns);
+		most = MAX(most, event->ns / event->link.ns);
 		assert_true(event->slow <= 1);
 	}
 	assert_true(most > 1.5);

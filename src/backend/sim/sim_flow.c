@@ -228,10 +228,14 @@ static void ports_both_ways(const struct sim *sim, struct shares *shares)
 			both[own][reads] = MIN(both[own][reads],
 					       desc->link[f->link].inplace_both_bytes_per_s / 1e9);
 	}
-	for (uint32_t m = 0; m < desc->nr_memories; m++)
-		for (int receives = 0; receives < 2 && isfinite(both[m][!receives]); receives++)
-			shares->port[m][receives].left =
-				MIN(shares->port[m][receives].left, both[m][receives]);
+	for (uint32_t m = 0; m < desc->nr_memories; m++) {
+		struct share *port = shares->port[m];
+
+		if (!isfinite(both[m][0]) || !isfinite(both[m][1]))
+			continue;
+		port[0].left = MIN(port[0].left, both[m][0]);
+		port[1].left = MIN(port[1].left, both[m][1]);
+	}
 }
 
 /* What a flow shares with others. @return how many there are */
