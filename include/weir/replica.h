@@ -164,16 +164,16 @@ WEIR_API WEIR_MUST_CHECK int weir_publish(struct weir_space *space, struct weir_
 
 /**
  * Begin to note what kernels of a device read of a range, to make a list of it. Kernels read by the
- * functions of weir/tracked.h, in brackets that declare WEIR_READ; the bits that they set are not
- * declared. It costs memory of the device: a bit for each line of 128 bytes.
+ * functions of weir/tracked.h, in brackets that declare WEIR_READ; the marks that they set are not
+ * declared. It costs memory of the device: a byte for each line of 128 bytes.
  *
  * @param [in]  addr  As weir_alloc() returned it, or the beginning of a window.
  * @param [out] out   For kernels of the device, until weir_tracking_stop(): its window, and the
- *                    bits.
+ *                    marks.
  * @return 0, -EINVAL (no range or window begins there; a device that it has no window for),
  *         -EEXIST (it has begun), -ENOTSUP (a machine without bytes), -ENOMEM, or an error of the
  *         machine. On error nothing changed.
- * Blocks: for its turn, as weir_alloc(), and for the bits to be cleared.
+ * Blocks: for its turn, as weir_alloc(), and for the marks to be cleared.
  */
 WEIR_API WEIR_MUST_CHECK int weir_tracking_start(struct weir_space *space, void *addr,
 						 uint32_t device, struct weir_tracked *out);

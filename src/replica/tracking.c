@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists that the library makes: kernels note which lines of a window they read (weir/tracked.h), in
- * bits in their device's memory, and the elements of these lines become the device's list.
+ * Lists that the library makes: kernels note which lines of a window they read (weir/tracked.h), by
+ * marks in their device's memory, and the elements of these lines become the device's list.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,31 +9,26 @@
 #include "src/base/log.h"
 #include "src/replica/lists.h"
 
+/* Each has a mark of one byte. */
 static uint64_t nr_lines(const struct replica *r)
 {
 	return div_round_up(r->bytes, WEIR_TRACKED_LINE_BYTES);
 }
 
-/* Bytes of a bit for each line, in whole words. */
-static uint64_t bits_bytes(const struct replica *r)
-{
-	return div_round_up(nr_lines(r), 32) * sizeof(uint32_t);
-}
-
-/* Copy a device's bits from a buffer, or to one; drops the lock, which the range survives. */
-static int copy_bits(struct weir_space *space, struct replica *r, uint8_t own, const uint32_t *in,
-		     uint32_t *out)
+/* Copy a device's marks from a buffer, or to one; drops the lock, which the range survives. */
+static int copy_marks(struct weir_space *space, struct replica *r, uint8_t own, const uint8_t *in,
+		      uint8_t *out)
 {
 	struct backend *b = space->backend;
 	stream_id_t stream = space_path(space, space_host(space), own)->stream;
-	void *bits = r->tracked[own].backend.alias;
-	uint64_t bytes = bits_bytes(r);
+	void *marks = r->tracked[own].backend.alias;
+	uint64_t bytes = nr_lines(r);
 	int err;
 
 	r->nr_busy++;
 	pthread_mutex_unlock(&space->lock);
-	err = in ? b->ops->upload(b, stream, bits, in, bytes)
-		 : b->ops->download(b, stream, out, bits, bytes);
+	err = in ? b->ops->upload(b, stream, marks, in, bytes)
+		 : b->ops->download(b, stream, out, marks, bytes);
 	pthread_mutex_lock(&space->lock);
 	r->nr_busy--;
 	return r->dying ? -EINVAL : err;
@@ -48,7 +43,7 @@ static int chunk_pass(struct weir_space *space, void *arg, struct settle *settle
 
 	if (r->dying) /* another thread freed it meanwhile */
 		return -EINVAL;
-	return chunks_get(space, place->own, round_up(bits_bytes(r), r->replicas->granule_bytes),
+	return chunks_get(space, place->own, round_up(nr_lines(r), r->replicas->granule_bytes),
 			  false, settle, &r->tracked[place->own]);
 }
 
@@ -56,26 +51,26 @@ static int start(struct weir_space *space, struct list_place *place, struct weir
 {
 	struct replica *r = place->replica;
 	struct replica_chunk *chunk = &r->tracked[place->own];
-	uint32_t *zeros;
+	uint8_t *zeros;
 	int err;
 
 	if (chunk->backend.handle)
 		return -EEXIST;
-	zeros = calloc(1, bits_bytes(r));
+	zeros = calloc(1, nr_lines(r));
 	if (!zeros)
 		return -ENOMEM;
 	r->nr_busy++;
 	err = space_settle(space, chunk_pass, place);
 	r->nr_busy--;
 	if (!err) {
-		err = copy_bits(space, r, place->own, zeros, NULL);
+		err = copy_marks(space, r, place->own, zeros, NULL);
 		if (err)
 			chunks_put(space, place->own, chunk);
 	}
 	free(zeros);
 	if (!err)
 		*out = (struct weir_tracked){.base = r->window_addr[place->own],
-					     .line_bits = chunk->backend.alias};
+					     .mark = chunk->backend.alias};
 	return err;
 }
 
@@ -100,23 +95,22 @@ int weir_tracking_start(struct weir_space *space, void *addr, uint32_t device,
 /* ------------------------------------------------------------------ stopping */
 
 /* The elements of the lines that were noted. */
-static int find_elements(const struct replica *r, const uint32_t *bits, uint32_t **out,
+static int find_elements(const struct replica *r, const uint8_t *marks, uint32_t **out,
 			 uint64_t *nr)
 {
 	uint64_t each = WEIR_TRACKED_LINE_BYTES / r->element_bytes;
 	uint64_t nr_elements = r->bytes / r->element_bytes, nr_noted = 0;
 	uint32_t *element;
 
-	for (uint64_t word = 0; word < bits_bytes(r) / sizeof(*bits); word++)
-		nr_noted += (uint64_t)__builtin_popcount(bits[word]);
+	for (uint64_t line = 0; line < nr_lines(r); line++)
+		nr_noted += marks[line] != 0;
 	element = malloc((nr_noted + 1) * each * sizeof(*element));
 	if (!element)
 		return -ENOMEM;
 	*nr = 0;
 	for (uint64_t line = 0; line < nr_lines(r); line++)
 		for (uint64_t e = line * each;
-		     bits[line / 32] >> line % 32 & 1 && e < MIN((line + 1) * each, nr_elements);
-		     e++)
+		     marks[line] && e < MIN((line + 1) * each, nr_elements); e++)
 			element[(*nr)++] = (uint32_t)e;
 	*out = element;
 	return 0;
@@ -134,24 +128,24 @@ static int stop(struct weir_space *space, struct list_place *place, uint32_t **e
 		uint64_t *nr)
 {
 	struct replica *r = place->replica;
-	uint32_t *bits;
+	uint8_t *marks;
 	int err;
 
 	if (!r->tracked[place->own].backend.handle)
 		return -EINVAL;
 	if (range_is_named(space, r->window[place->own]))
 		return -EBUSY;
-	bits = malloc(bits_bytes(r));
-	if (!bits)
+	marks = malloc(nr_lines(r));
+	if (!marks)
 		return -ENOMEM;
 	r->nr_busy++;
 	err = space_settle(space, brackets_pass, place);
 	r->nr_busy--;
 	if (!err)
-		err = copy_bits(space, r, place->own, NULL, bits);
+		err = copy_marks(space, r, place->own, NULL, marks);
 	if (!err)
-		err = find_elements(r, bits, element, nr);
-	free(bits);
+		err = find_elements(r, marks, element, nr);
+	free(marks);
 	return err;
 }
 

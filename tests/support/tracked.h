@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads that are noted, on a simulated machine: the kernel `cells`, which notes the lines of what
- * it looks at in the bits of a device's window (weir/tracked.h).
+ * it looks at in the marks of a device's window (weir/tracked.h).
  */
 #ifndef WEIR_TEST_TRACKED_H
 #define WEIR_TEST_TRACKED_H
