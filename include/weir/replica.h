@@ -216,6 +216,9 @@ struct weir_replica_stats {
 	/** Beside them: numbers of lists that devices got from the host's memory, each as it first
 	 * packs or unpacks by it, and again where a budget had no room for them meanwhile. */
 	uint64_t list_bytes;
+	/** Parts, of the machine's mapping granularity, that a device had used over links and was
+	 * given a copy of, since it used them more than others that it had copies of. */
+	uint64_t nr_exchanged;
 	uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_MESSAGE_KIND_NR];
 	uint64_t copy_bytes[WEIR_MEMORIES_MAX]; /**< now, in each memory */
 };

@@ -7,12 +7,12 @@
  *     x = weir_tracked_load<float>(tracked, index);                        // in a CUDA kernel
  *     x = *(const float *)weir_tracked_at(&tracked, 4 * (uint64_t)index);  // in one on the CPU
  *
- * On a GPU each noted read stores its line's mark, a byte, without looking at it first: a look would
- * cost more (measured on an H200: docs/results.md). A compiler moves no load past a store that may
- * be to the same memory. So what the kernel does not write, its indexes above all, is better read by
- * __ldg(), or through pointers that are const and __restrict__: loads of these are moved past marks.
- * A few elements that all threads read again and again are better not noted: their marks are in one
- * place, and are stored there one after the other.
+ * On a GPU each noted read stores its line's mark, a byte, without looking at it first: a look
+ * would cost more (measured on an H200: docs/results.md). A compiler moves no load past a store
+ * that may be to the same memory. So what the kernel does not write, its indexes above all, is
+ * better read by __ldg(), or through pointers that are const and __restrict__: loads of these are
+ * moved past marks. A few elements that all threads read again and again are better not noted:
+ * their marks are in one place, and are stored there one after the other.
  *
  * Threads need no order among each other. When the kernel is done, each line that it read has its
  * mark; none is taken back.

@@ -39,6 +39,8 @@ void machine_wait_end(struct weir_machine *machine, uint64_t since_ns);
 
 stream_id_t stream_id(const struct weir_stream *stream);
 uint32_t stream_device(const struct weir_stream *stream);
+/* Its own for good, from 1 on: another stream may be made at the address of one that is gone. */
+uint64_t stream_number(const struct weir_stream *stream);
 struct weir_machine *stream_machine(const struct weir_stream *stream);
 
 /* Note that a kernel was launched: what weir_stream_launch() does, for launches by other ways. The

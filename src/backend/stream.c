@@ -9,6 +9,7 @@
 
 struct weir_stream {
 	struct weir_machine *machine;
+	uint64_t number; /* among all that were ever made: see stream_number() */
 	stream_id_t id;
 	uint32_t device;
 	/* See stream_kernel_take(). They need not agree: threads that launch on one stream while
@@ -21,6 +22,7 @@ struct weir_stream {
 static int stream_open(struct weir_machine *machine, uint32_t device, void *native,
 		       struct weir_stream **out)
 {
+	static atomic_uint_fast64_t nr_made;
 	struct backend *b = machine_backend(machine);
 	struct weir_stream *stream;
 	int err;
@@ -36,6 +38,7 @@ static int stream_open(struct weir_machine *machine, uint32_t device, void *nati
 		goto err_free;
 	stream->machine = machine;
 	stream->device = device;
+	stream->number = ++nr_made;
 	atomic_init(&stream->kernel, NULL);
 	atomic_init(&stream->ops, 0);
 	machine_stream_count(machine, true);
@@ -117,6 +120,11 @@ void *weir_stream_native(const struct weir_stream *stream)
 	struct backend *b = machine_backend(stream->machine);
 
 	return b->ops->stream_native(b, stream->id);
+}
+
+uint64_t stream_number(const struct weir_stream *stream)
+{
+	return stream->number;
 }
 
 uint32_t stream_device(const struct weir_stream *stream)

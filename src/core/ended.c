@@ -122,8 +122,10 @@ void space_ended_retire(struct weir_space *space, bracket_seq_t seq)
 struct stream_slot *space_slot_find(const struct weir_space *space,
 				    const struct weir_stream *stream)
 {
-	for (uint32_t i = 0; i < space->nr_slots; i++)
-		if (space->slot[i]->stream == stream)
+	const uint64_t number = stream ? stream_number(stream) : 0;
+
+	for (uint32_t i = 0; number && i < space->nr_slots; i++)
+		if (space->slot[i]->stream_number == number)
 			return space->slot[i];
 	return NULL;
 }
@@ -165,6 +167,7 @@ struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *str
 	space->slot[space->nr_slots++] = slot;
 out:
 	slot->stream = stream;
+	slot->stream_number = stream_number(stream);
 	slot->foreign = space_own(space, stream_device(stream)) < 0;
 	slot->own = slot->foreign ? PLACE_OWN : (place_t)space_own(space, stream_device(stream));
 	tracing_stream(space, slot);

@@ -80,7 +80,8 @@ struct range_residency;
  * a message. 15: what is sent from a copy, by those who write there. 16: replicas that others wrote
  * since count as current. 17: the last copy of something is given up. 18: the launches before a
  * part was published, by whoever reads it. 19: an element of a list is not sent. 20: a copy that
- * was sent a list's elements counts as current.
+ * was sent a list's elements counts as current. 21: what a window shows is changed while
+ * launches use it.
  */
 #ifndef WEIR_MUTANT
 #define WEIR_MUTANT 0

@@ -98,6 +98,21 @@ static int check_views(const struct weir_space *space, const struct replica *r)
 	return nr_borrowed == r->nr_borrowed ? 0 : fail(r, "borrowed views are not counted");
 }
 
+/* Of a device's windows, of all ranges. */
+static uint32_t nr_borrowed(const struct weir_space *space, place_t own)
+{
+	const struct replicas *rs = replicas_of(space);
+	uint32_t nr = 0;
+
+	for (uint32_t n = 0; n < rs->nr_replicas; n++)
+		for (uint32_t g = 0; own < space->nr_devices && rs->replica[n] &&
+				     rs->replica[n]->window[own] && g < rs->replica[n]->nr_granules;
+		     g++)
+			nr += rs->replica[n]->view[own][g] != own &&
+			      rs->replica[n]->view[own][g] != COPY_NONE;
+	return nr;
+}
+
 /* Once for each range, by its first window. */
 static int check(const struct weir_space *space, const struct range *window)
 {
@@ -114,6 +129,8 @@ static int check(const struct weir_space *space, const struct range *window)
 	for (uint32_t place = 0; place < space->nr_places; place++) {
 		const struct replica_memory *memory = &r->replicas->memory[place];
 
+		if (memory->replicas && memory->nr_borrowed != nr_borrowed(space, (place_t)place))
+			return fail(r, "borrowed views of its memories are not counted");
 		if (memory->replicas &&
 		    phys_held(&memory->client) != chunks_bytes(space, memory->copy))
 			return fail(r, "its memories' accounts do not hold what it has");

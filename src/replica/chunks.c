@@ -5,13 +5,13 @@
  */
 #include <errno.h>
 
-#include "src/replica/lists.h"
+#include "src/replica/parcel.h"
 
 /* Chunks of the space's budget that are asked for at a time: each change of it ends a plan. */
 #define LEND_BYTES (UINT64_C(64) << 20)
 #define LEND_SHARE 16u /* at most so much of what is left of it */
 
-int chunks_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only_free,
+int chunks_get(struct weir_space *space, uint8_t copy, uint64_t bytes, enum chunks_from from,
 	       struct settle *settle, struct replica_chunk *out)
 {
 	place_t place = memory_place(space, copy);
@@ -22,7 +22,7 @@ int chunks_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only
 	       phys_held(&memory->client) + bytes > memory->owner.nr_lent * space->block_bytes) {
 		uint64_t held = phys_held(&memory->client) + bytes;
 
-		if (only_free) {
+		if (from == CHUNKS_FREE) {
 			if (space_lend_free(space, &memory->owner))
 				continue;
 			return -ENOMEM;
@@ -33,7 +33,8 @@ int chunks_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only
 					  space->pmm[place].max_chunks / LEND_SHARE),
 				      settle);
 		memory->taking = false;
-		if (err == -ENOMEM && memory->evict(space, copy))
+		if (err == -ENOMEM &&
+		    (from == CHUNKS_ANY ? memory->evict(space, copy) : packets_evict(space, copy)))
 			err = 0;
 	}
 	if (!err)

@@ -18,9 +18,8 @@ struct clock *clock_of_slot(struct replicas *rs, const struct stream_slot *slot)
 
 	if (!c)
 		return NULL;
-	if (c->stream != slot->stream) { /* the slot is another stream's now */
-		*c = (struct slot_clock){.stream = slot->stream};
-	}
+	if (c->stream_number != slot->stream_number) /* it is another stream's now */
+		*c = (struct slot_clock){.stream_number = slot->stream_number};
 	return &c->clock;
 }
 

@@ -23,9 +23,12 @@ static void view_set(struct replica *r, place_t own, uint32_t g, uint8_t copy)
 {
 	uint8_t *view = &r->view[own][g];
 
-	r->nr_borrowed -= *view != own && *view != COPY_NONE;
+	uint32_t was = *view != own && *view != COPY_NONE;
+	uint32_t is = copy != own && copy != COPY_NONE;
+
 	*view = copy;
-	r->nr_borrowed += copy != own && copy != COPY_NONE;
+	r->nr_borrowed += is - was;
+	r->replicas->memory[own].nr_borrowed += is - was;
 }
 
 /* Have a window show a copy, or nothing. The window is idle there. */
@@ -65,8 +68,10 @@ static void chunk_drop(struct weir_space *space, struct replica *r, uint8_t copy
 }
 
 /* Whether a copy of a granule can go: it has nothing that is not elsewhere, too, nothing uses it,
- * and there is room for the change of pieces. */
-static bool can_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g)
+ * nor is to (placing: by the bracket that is being placed), and there is room for the change of
+ * pieces. */
+static bool can_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g,
+		     bool placing)
 {
 	uint64_t granule = r->replicas->granule_bytes, end = MIN((g + 1) * granule, r->bytes);
 
@@ -78,7 +83,7 @@ static bool can_drop(struct weir_space *space, struct replica *r, uint8_t copy, 
 			return false;
 	for (uint32_t own = 0; own < space->nr_devices; own++)
 		if (r->window[own] && r->view[own][g] == copy &&
-		    !access_window_is_idle(space, r, (place_t)own, g, true))
+		    !access_window_is_idle(space, r, (place_t)own, g, placing))
 			return false;
 	return !message_uses(r, copy, g * granule, end);
 }
@@ -122,7 +127,7 @@ static bool find_granule(struct weir_space *space, struct replica_memory *memory
 
 static bool drop_one(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g)
 {
-	return can_drop(space, r, copy, g) && !granule_drop(space, r, copy, g);
+	return can_drop(space, r, copy, g, true) && !granule_drop(space, r, copy, g);
 }
 
 static bool evict_one(struct weir_space *space, uint8_t copy)
@@ -183,33 +188,47 @@ static uint64_t give(struct phys_client *client, uint64_t bytes)
 
 /* A chunk for a granule. */
 static int granule_get(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g,
-		       bool only_free, struct settle *settle)
+		       enum chunks_from from, struct settle *settle)
 {
 	if (r->chunk[copy][g].backend.handle)
 		return 0;
-	return chunks_get(space, copy, r->replicas->granule_bytes, only_free, settle,
+	return chunks_get(space, copy, r->replicas->granule_bytes, from, settle,
 			  &r->chunk[copy][g]);
 }
 
-/* Another copy of a granule that a window can show: one of a device that has what was written last
- * where the granule begins, else any that no open bracket overwrites. */
+/* Whether a device's copy has what was written last where a granule begins, or is going to: the
+ * device uses it as much as the one that asks. */
+static bool has_it(const struct replica *r, uint8_t copy, place_t own, uint32_t g)
+{
+	uint32_t p = pieces_find(r, g * r->replicas->granule_bytes);
+
+	if (r->piece[p].current & COPY_BIT(copy))
+		return true;
+	return copy < COPY_HOST && r->view[copy][g] == copy && r->heat[copy] && r->heat[own] &&
+	       r->heat[copy][g] * 2 > r->heat[own][g];
+}
+
+/* Another copy of a granule that a window can show: of a device that has its contents, else any
+ * that no open bracket overwrites, the host's last. Devices are asked in turn, granule by granule,
+ * so that not all is read through one port. */
 static uint8_t pick_borrowed(const struct weir_space *space, struct replica *r, place_t own,
 			     uint32_t g)
 {
 	uint64_t granule = r->replicas->granule_bytes;
 	struct access access = {
 		.replica = r, .offset = g * granule, .end = MIN((g + 1) * granule, r->bytes)};
-	copies_t current = r->piece[pieces_find(r, access.offset)].current;
 	uint8_t found = COPY_NONE;
 
-	for (access.copy = 0; access.copy <= COPY_HOST; access.copy++) {
+	for (uint32_t n = 0; n <= space->nr_devices; n++) {
+		access.copy = n < space->nr_devices ? (uint8_t)((own + g + n) % space->nr_devices)
+						    : COPY_HOST;
 		if (access.copy == own || !r->chunk[access.copy] ||
 		    !r->chunk[access.copy][g].backend.handle ||
 		    access_is_overwritten(space, &access))
 			continue;
-		if (current & COPY_BIT(access.copy))
+		if (has_it(r, access.copy, own, g))
 			return access.copy;
-		found = access.copy;
+		found = found == COPY_NONE ? access.copy : found;
 	}
 	return found;
 }
@@ -226,18 +245,76 @@ static int granule_ready(struct weir_space *space, struct replica *r, place_t ow
 	 * is done for it. */
 	if (shown && !access_window_is_idle(space, r, own, g, false))
 		return 0;
-	err = granule_get(space, r, own, g, shown || r->replicas->memory[own].yields, settle);
+	err = granule_get(space, r, own, g,
+			  shown || r->replicas->memory[own].yields ? CHUNKS_FREE : CHUNKS_LENT,
+			  settle);
 	if (err == -ENOMEM && shown)
 		return 0;
+	/* Who has a copy keeps it, until it is known that this one is used more: arrange.c. */
 	if (err == -ENOMEM) {
 		copy = pick_borrowed(space, r, own, g);
 		err = 0;
 	}
-	if (copy == COPY_NONE) {
+	if (copy == COPY_NONE && !r->replicas->memory[own].yields) {
+		copy = own;
+		err = granule_get(space, r, own, g, CHUNKS_ANY, settle);
+	}
+	if (copy == COPY_NONE || err == -ENOMEM) {
 		copy = COPY_HOST;
-		err = granule_get(space, r, copy, g, false, settle);
+		err = granule_get(space, r, copy, g, CHUNKS_ANY, settle);
 	}
 	return err ? err : view_change(space, r, own, g, copy);
+}
+
+int copies_bring(struct weir_space *space, struct replica *r, place_t own, uint32_t g)
+{
+	int err;
+
+	if (WEIR_MUTANT != 21 && !access_window_is_idle(space, r, own, g, false))
+		return -EBUSY;
+	do
+		err = granule_get(space, r, own, g, CHUNKS_FREE, NULL);
+	while (err == -ENOMEM && packets_evict(space, own));
+	return err ? err : view_change(space, r, own, g, own);
+}
+
+int copies_borrow(struct weir_space *space, struct replica *r, place_t own, uint32_t g)
+{
+	uint8_t view = r->view[own][g], copy = view;
+
+	if (view != own && view != COPY_NONE)
+		copy = pick_borrowed(space, r, own, g);
+	if (copy == view || copy == COPY_NONE)
+		return 0;
+	if (WEIR_MUTANT != 21 && !access_window_is_idle(space, r, own, g, false))
+		return -EBUSY;
+	return view_change(space, r, own, g, copy);
+}
+
+bool copies_let_go(struct weir_space *space, struct replica *r, place_t own, uint32_t g)
+{
+	copies_t shown = 0;
+	int err;
+
+	if (r->view[own][g] != own || !can_drop(space, r, own, g, false))
+		return false;
+	/* The one copy cannot be shown. */
+	if (pick_borrowed(space, r, own, g) == COPY_NONE &&
+	    granule_get(space, r, COPY_HOST, g, CHUNKS_FREE, NULL))
+		return false;
+	for (uint32_t d = 0; d < space->nr_devices; d++)
+		if (r->window[d] && r->view[d][g] == own)
+			shown |= COPY_BIT(d);
+	err = granule_drop(space, r, own, g);
+	for (; shown && !err; shown &= shown - 1) {
+		place_t d = (place_t)__builtin_ctz(shown);
+		uint8_t copy = pick_borrowed(space, r, d, g);
+
+		if (copy != COPY_NONE)
+			err = view_change(space, r, d, g, copy);
+	}
+	space_note_error(space, err);
+	return !err;
 }
 
 /* Whether a copy of a granule can be moved to the host's memory: nobody uses it. */
@@ -275,7 +352,7 @@ int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct se
 			return settle_on_any(space, settle) ? SETTLE_WAIT : -ENOMEM;
 		r = rs->replica[memory->at];
 		g = memory->granule;
-		err = granule_get(space, r, COPY_HOST, g, false, settle);
+		err = granule_get(space, r, COPY_HOST, g, CHUNKS_ANY, settle);
 		if (!err)
 			err = message_fill(space, r, NULL, COPY_HOST, g * granule,
 					   MIN((g + 1) * granule, r->bytes), false);
@@ -306,7 +383,7 @@ void copies_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint
 
 	for (uint32_t g = (uint32_t)div_round_up(offset, granule);
 	     g < r->nr_granules && MIN((g + 1) * granule, r->bytes) <= end; g++)
-		if (can_drop(space, r, copy, g))
+		if (can_drop(space, r, copy, g, true))
 			space_note_error(space, granule_drop(space, r, copy, g));
 }
 

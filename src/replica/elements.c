@@ -30,8 +30,8 @@ static int ready_pass(struct weir_space *space, void *arg, struct settle *settle
 	}
 	if (err || p->list->home.backend.handle)
 		return err;
-	err = chunks_get(space, COPY_HOST, round_up(p->list->nr * sizeof(uint32_t), granule), true,
-			 settle, &p->list->home);
+	err = chunks_get(space, COPY_HOST, round_up(p->list->nr * sizeof(uint32_t), granule),
+			 CHUNKS_FREE, settle, &p->list->home);
 	return err == -ENOMEM ? 0 : err;
 }
 

@@ -15,8 +15,8 @@ static int slice_make(struct weir_space *space, struct list *list, uint8_t own, 
 {
 	uint64_t bytes = MIN(list->nr_slice, list->nr - first) * sizeof(uint32_t);
 	struct backend_copy copy = {.bytes = bytes};
-	int err = chunks_get(space, own, round_up(bytes, replicas_of(space)->granule_bytes), true,
-			     NULL, &slice->chunk);
+	int err = chunks_get(space, own, round_up(bytes, replicas_of(space)->granule_bytes),
+			     CHUNKS_FREE, NULL, &slice->chunk);
 
 	if (err)
 		return err;

@@ -34,7 +34,7 @@ static int chunk_ready(struct weir_space *space, const struct lane *lane, uint8_
 	bytes = MIN(round_up(bytes, rs->granule_bytes), rs->packet_bytes);
 	if (chunk->backend.handle && chunk->backend.bytes < bytes && !lane->nr)
 		chunks_put(space, copy, chunk);
-	return chunk->backend.handle ? 0 : chunks_get(space, copy, bytes, true, NULL, chunk);
+	return chunk->backend.handle ? 0 : chunks_get(space, copy, bytes, CHUNKS_FREE, NULL, chunk);
 }
 
 static int lane_ready(struct sending *s)

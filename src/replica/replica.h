@@ -18,6 +18,7 @@
  *   pieces.c     which copies have what was written last
  *   chunks.c     memory: what the space lends, and what is had of it
  *   copies.c     views: giving a device a copy of its own, and taking it away
+ *   arrange.c    whose copies there is room for, where there is not room for all
  *   clock.c      what precedes what, by the waits that were made
  *   accesses.c   what an access waits for, on the device
  *   lanes.c      messages under way
@@ -75,6 +76,11 @@ struct replica_memory {
 	bool (*evict)(struct weir_space *space, uint8_t copy); /* copies_evict() */
 	bool taking;	      /* room is being made for this one: it gives none itself */
 	uint32_t at, granule; /* the range, and the granule of it, that are looked at next */
+	/* See arrange.c; of a device's own memory. */
+	uint32_t nr_borrowed;	   /* views of its windows, of all ranges */
+	double borrowed_ns;	   /* that uses of these took since the last look */
+	double look_ns;		   /* so much of it is worth a look */
+	bracket_seq_t arrange_seq; /* copies are exchanged when it is done; 0: none are */
 };
 
 struct replica_chunk {
@@ -91,7 +97,7 @@ struct clock {
 };
 
 struct slot_clock {
-	struct weir_stream *stream; /* whose it is */
+	uint64_t stream_number; /* whose it is */
 	struct clock clock;
 };
 
@@ -172,6 +178,7 @@ struct replica {
 	struct replica_chunk *chunk[WEIR_DEVICES_MAX + 1]; /* by copy, then granule */
 	struct replica_chunk tracked[WEIR_DEVICES_MAX];	   /* see tracking.c; handle 0: none */
 	uint8_t *view[WEIR_DEVICES_MAX];		   /* by place, then granule */
+	float *heat[WEIR_DEVICES_MAX];			   /* the same; NULL: see arrange.c */
 	struct list *list[WEIR_DEVICES_MAX];		   /* by place: see lists.h; NULL: none */
 	struct used_list *used[COPIES_MAX];		   /* by copy; NULL: no bracket used it */
 	uint32_t nr_borrowed; /* views of a copy that is not the device's own, nor none */
@@ -207,6 +214,7 @@ struct replicas {
 	struct weir_replica_stats stats; /* what was sent so far */
 	enum weir_message_kind kind;	 /* of what is sent now */
 	bool move_nothing; /* for the limit of a benchmark: all is done but the copies */
+	bool arrange_soon; /* for tests: as soon as it gains anything at all */
 	/* For tests: elements of lists are sent by the mechanism of this number less 1; 0: by the
 	 * one that is chosen. */
 	uint32_t forced;
@@ -308,12 +316,17 @@ void pieces_forget_list(struct replica *r, uint8_t own);
 
 /* ---- chunks.c */
 
+enum chunks_from {
+	CHUNKS_FREE, /* what is lent already, or free */
+	CHUNKS_LENT, /* also what the space's other ranges give for it, and packets' */
+	CHUNKS_ANY,  /* also other copies' memory */
+};
+
 /*
- * A chunk on the account of the memory where a copy is. only_free: of what is lent already, or
- * free. A part of a pass; settle NULL: where it would wait there is none. @return 0, SETTLE_WAIT,
- * -ENOMEM, or an error of the machine.
+ * A chunk on the account of the memory where a copy is. A part of a pass; settle NULL: where it
+ * would wait there is none. @return 0, SETTLE_WAIT, -ENOMEM, or an error of the machine.
  */
-int chunks_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only_free,
+int chunks_get(struct weir_space *space, uint8_t copy, uint64_t bytes, enum chunks_from from,
 	       struct settle *settle, struct replica_chunk *out);
 /* There may be none. */
 void chunks_put(struct weir_space *space, uint8_t copy, struct replica_chunk *chunk);
@@ -347,12 +360,31 @@ void copies_lend_back(struct weir_space *space, struct replica_memory *memory);
 bool copies_give(struct weir_space *space, place_t place);
 int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct settle *settle);
 
+/* Have a device's window show a copy of its own, if nobody uses the window there and there is a
+ * chunk for it, free or of packets. @return 0, -EBUSY, -ENOMEM, or an error of the machine. */
+int copies_bring(struct weir_space *space, struct replica *r, place_t own, uint32_t granule);
+/* Have a window that shows another one's copy show that which is to be asked now. -EBUSY, or an
+ * error of the machine. */
+int copies_borrow(struct weir_space *space, struct replica *r, place_t own, uint32_t granule);
+/* Give up a device's copy, as copies_evict(); windows that showed it show another one. */
+bool copies_let_go(struct weir_space *space, struct replica *r, place_t own, uint32_t granule);
+
 /* Give up a device's copies of whole granules of a part, where they can go. */
 void copies_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint64_t offset,
 		 uint64_t end);
 
 /* Give up the chunks of everything; nothing is under way. Errors are noted. */
 void copies_drop_all(struct replica *r);
+
+/* ---- arrange.c */
+
+/* A bracket of a device ended, and used a part of a copy. */
+void arrange_note(struct weir_space *space, place_t own, const struct space_use *use,
+		  const struct access *access);
+
+/* A part of the pass of a device's bracket, before anything is ready: exchange copies for others,
+ * if that is worth while. */
+int arrange(struct weir_space *space, place_t own, struct settle *settle);
 
 /* ---- clock.c */
 

@@ -73,6 +73,7 @@ static void window_del(struct replica *r, place_t own)
 	}
 	free(r->chunk[own]);
 	free(r->view[own]);
+	free(r->heat[own]);
 }
 
 static int window_add(struct replica *r, place_t own)

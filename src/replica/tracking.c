@@ -44,7 +44,7 @@ static int chunk_pass(struct weir_space *space, void *arg, struct settle *settle
 	if (r->dying) /* another thread freed it meanwhile */
 		return -EINVAL;
 	return chunks_get(space, place->own, round_up(nr_lines(r), r->replicas->granule_bytes),
-			  false, settle, &r->tracked[place->own]);
+			  CHUNKS_ANY, settle, &r->tracked[place->own]);
 }
 
 static int start(struct weir_space *space, struct list_place *place, struct weir_tracked *out)

@@ -86,8 +86,13 @@ static int check_uses(const struct weir_space *space, const struct use_list *use
 
 int use_ready(struct weir_space *space, struct stream_slot *slot, struct settle *settle)
 {
+	int ret;
+
 	if (check_uses(space, &slot->uses))
 		return -EINVAL;
+	ret = arrange(space, slot->own, settle);
+	if (ret)
+		return ret;
 	for (uint32_t u = 0; u < slot->uses.nr; u++) {
 		const struct space_use *use = &slot->uses.use[u];
 		uint64_t offset;
@@ -201,8 +206,8 @@ static int end_part(struct weir_space *space, const struct stream_slot *slot, st
 {
 	struct replica *r = access->replica;
 
-	(void)use;
 	access_note(space, access, (struct stream_slot *)(uintptr_t)slot, space->last_seq);
+	arrange_note(space, slot->own, use, access);
 	if (r->dying || !access->writes)
 		return 0;
 	pieces_write(r, access->offset, access->end, access->copy, slot->own, slot->shared_event);

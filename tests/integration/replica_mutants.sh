@@ -3,8 +3,8 @@
 # shellcheck disable=SC2154 # $dir, $last and $with_faults are mutants.sh's
 #
 # The same as mutants.sh of the deliberate faults of replicated ranges (WEIR_MUTANT from 8 on, in
-# src/core/types.h): property.replica_random has to notice each of them, or property.replica_orders,
-# which is asked where that one found nothing. Needs SOURCE_DIR, the source tree, BUILD_DIR and CC.
+# src/core/types.h): property.replica_random has to notice each of them, or property.replica_orders or
+# unit.replica_arrange, which are asked where that one found nothing. Needs SOURCE_DIR, the source tree, BUILD_DIR and CC.
 # Prints a line a test.
 #
 # Labels: slow
@@ -26,26 +26,32 @@ build()
 		"$BUILD_DIR/libweir_internal.a" -ldl
 }
 
-# as_it_is PROGRAM: without a fault it finds nothing.
+# as_it_is FOLDER TEST: without a fault it finds nothing.
 as_it_is()
 {
-	mutants_test "tests/property/test_$1.c" -O1
+	mutants_test "tests/$1/test_$2.c" -O1
 	build 0
 	WEIR_SEQUENCES=200 timeout 60 "$dir/run" >"$dir/log" 2>&1 ||
-		fail "$1, the library as it is: exit status $?" "$dir/log"
-	echo "ok - $1, as it is"
+		fail "$2, the library as it is: exit status $?" "$dir/log"
+	echo "ok - $2, as it is"
 }
 
-# What the random programs hardly ever come to: two messages to one place under way together.
-readonly orders=13
+# What the random programs hardly ever come to: two messages to one place under way together; and
+# copies exchanged beside an open bracket.
+readonly orders=13 exchanged=21
 
-mutants_find WEIR_MUTANT 20 src/replica
+mutants_find WEIR_MUTANT 21 src/replica
 highest=$last
-as_it_is replica_random
+as_it_is property replica_random
 last=$((orders - 1))
 mutants_try "$wrong" 8
-last=$highest
+last=$((exchanged - 1))
 mutants_try "$wrong" $((orders + 1))
-as_it_is replica_orders
+last=$highest
+mutants_try "$wrong" $((exchanged + 1))
+as_it_is property replica_orders
 last=$orders
 mutants_try "$wrong" "$orders"
+as_it_is unit replica_arrange
+last=$exchanged
+mutants_try "$wrong|ERROR" "$exchanged"

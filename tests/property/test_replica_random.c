@@ -55,7 +55,7 @@ static void test_replica_random_sequences(void **state)
 	       "%llu parts published while open, %llu views borrowed in the end, "
 	       "%llu host copies, %llu turned back, %llu freed while open, "
 	       "%llu begins without memory, %llu words of lists, %llu messages of runs, "
-	       "%llu of packets, %llu lists of what was read\n",
+	       "%llu of packets, %llu lists of what was read, %llu copies exchanged\n",
 	       (unsigned long long)total->nr_begins, (unsigned long long)total->nr_nested,
 	       (unsigned long long)total->nr_unordered, (unsigned long long)total->nr_checked,
 	       (unsigned long long)total->nr_messages, (unsigned long long)total->nr_published,
@@ -65,7 +65,7 @@ static void test_replica_random_sequences(void **state)
 	       (unsigned long long)total->nr_elements,
 	       (unsigned long long)total->nr_sent[WEIR_SENT_RUNS],
 	       (unsigned long long)total->nr_sent[WEIR_SENT_PACKETS],
-	       (unsigned long long)total->nr_tracked);
+	       (unsigned long long)total->nr_tracked, (unsigned long long)total->nr_exchanged);
 	if (nr < MANY)
 		return;
 	/* Each of them was met often. */
@@ -73,6 +73,7 @@ static void test_replica_random_sequences(void **state)
 	assert_true(total->nr_nested > nr);
 	assert_true(model_ordered || total->nr_unordered > nr / 4);
 	assert_true(total->nr_messages > nr);
+	assert_true(total->nr_exchanged > nr / 10);
 	assert_true(total->nr_slices > nr / 2);
 	assert_true(total->nr_back > nr / 20);
 	assert_true(total->nr_frees_open > nr / 20);

@@ -80,6 +80,7 @@ static void replicate(struct program *p, struct vector *v)
 	void *window;
 
 	assert_int_equal(weir_replicate(p->t.space, v->addr, &params), 0);
+	replicas_of(p->t.space)->arrange_soon = p->nr_turns % 2;
 	v->replicated = true;
 	memset(v->has_list, 0, sizeof(v->has_list));
 	memset(v->tracking, 0, sizeof(v->tracking));

@@ -139,6 +139,7 @@ static void op_replicate(struct model *m)
 	range->element_bytes = usual ? 4 : params.element_bytes;
 	memset(range->has_list, 0, sizeof(range->has_list));
 	replicas_of(m->t.space)->forced = m->forced;
+	replicas_of(m->t.space)->arrange_soon = m->arrange_soon;
 	if (m->packet_granules)
 		replicas_of(m->t.space)->packet_bytes =
 			m->packet_granules * replicas_of(m->t.space)->granule_bytes;

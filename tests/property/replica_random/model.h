@@ -75,6 +75,7 @@ struct model {
 	uint64_t budget[MEMORIES_MAX]; /* by memory, blocks */
 	bool ample;		       /* no begin may fail for memory */
 	uint32_t forced;	       /* struct replicas has it */
+	bool arrange_soon;	       /* the same */
 	uint32_t packet_granules;      /* the same, in granules; 0: as it is */
 	uint32_t last_seed;
 	struct model_range range[NR_RANGES];
@@ -86,7 +87,7 @@ struct model {
 extern struct model_total {
 	uint64_t nr_begins, nr_full, nr_nested, nr_frees_open, nr_checked, nr_unordered;
 	uint64_t nr_messages, nr_published, nr_slices, nr_borrowed, nr_evicted, nr_host_copies,
-		nr_back, nr_contradictions, nr_elements, nr_tracked,
+		nr_back, nr_contradictions, nr_elements, nr_tracked, nr_exchanged,
 		nr_sent[WEIR_REPLICA_MECHANISM_NR];
 	uint64_t nr_devices[1 + WEIR_DEVICES_MAX];
 } model_total;

@@ -19,6 +19,7 @@ void open_space(struct model *m)
 
 	m->forced = below(m, WEIR_REPLICA_MECHANISM_NR + 2) % (WEIR_REPLICA_MECHANISM_NR + 1);
 	m->packet_granules = below(m, 3);
+	m->arrange_soon = !one_in(m, 3);
 	m->nr_devices = nr_devices[below(m, ARRAY_LEN(nr_devices))];
 	test_machine_open_gpus(&m->t, WEIR_DATA_REAL, m->nr_devices, devices);
 	m->nr_devices = MIN(m->nr_devices, m->t.desc.nr_devices);
@@ -55,6 +56,7 @@ static void count(const struct model *m)
 		return;
 	for (int k = 0; k < WEIR_MESSAGE_KIND_NR; k++)
 		model_total.nr_messages += rs->stats.nr_messages[k];
+	model_total.nr_exchanged += rs->stats.nr_exchanged;
 	model_total.nr_published += rs->stats.nr_messages[WEIR_PUBLISHED];
 	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
 		model_total.nr_sent[how] += rs->stats.nr_sent[how];
