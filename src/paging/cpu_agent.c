@@ -88,6 +88,8 @@ int paging_enter(struct paging *pool, struct paging_agent **out)
 			pt_store(&agent->used, 0, PT_RELEASE);
 			continue;
 		}
+		agent->pool = pool;
+		agent->a.slot = i;
 		agent->nr_since = 0;
 		drive(agent, pt_enter(&agent->a));
 		*out = agent;

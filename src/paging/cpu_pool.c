@@ -64,35 +64,36 @@ static void words_free(struct weir_paged_view *v, struct cpu_words *words, uint6
 	release(words, sizeof(*words));
 }
 
+static uint64_t agents_bytes(const struct weir_paged_view *view)
+{
+	return view->table.nr_slots * sizeof(struct paging_agent);
+}
+
 static void pool_free(struct paging *pool)
 {
 	if (pool->words)
 		words_free(&pool->view, pool->words, pool->max_frames);
-	free(pool->agent);
+	release(pool->agent, agents_bytes(&pool->view));
 	free(pool);
 }
 
 int paging_over(const struct weir_paged_view *view, uint32_t quiesce_every, struct paging **out)
 {
-	uint32_t nr_slots = view->table.nr_slots;
 	struct paging *pool = aligned_alloc(PT_LINE, sizeof(*pool));
-	struct paging_agent *agent = aligned_alloc(PT_LINE, nr_slots * sizeof(*agent));
+	/* A launch uses a few of a GPU's thousands of slots. */
+	struct paging_agent *agent = reserve(agents_bytes(view));
 
 	if (!pool || !agent) {
 		free(pool);
-		free(agent);
-		log_error("paging: no memory for %u agents: make the pool for fewer", nr_slots);
+		release(agent, agents_bytes(view));
+		log_error("paging: no memory for %u agents: make the pool for fewer",
+			  view->table.nr_slots);
 		return -ENOMEM;
 	}
 	memset(pool, 0, sizeof(*pool));
-	memset(agent, 0, nr_slots * sizeof(*agent));
 	pool->view = *view;
 	pool->quiesce_every = quiesce_every ? quiesce_every : 64;
 	pool->agent = agent;
-	for (uint32_t i = 0; i < nr_slots; i++) {
-		agent[i].pool = pool;
-		agent[i].a.slot = i;
-	}
 	*out = pool;
 	return 0;
 }

@@ -5,11 +5,12 @@
 # `weir run` from the outside: a program that knows nothing of weir computes the same under it on the
 # driver without a GPU, however it reaches the driver and with less GPU memory than it allocates;
 # what is said of it, and recorded; and what is refused. Needs WEIR, BUILD_DIR, SOURCE_DIR,
-# FAKECUDA_DRIVER, CC and python3. Prints a line a test.
+# FAKECUDA_DRIVER, CC and python3. Prints a line a test. WEIR_TEST_LONG: arrays of megabytes.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
 # Labels: optimised
+# Long: yes
 set -u
 
 # shellcheck source=/dev/null
@@ -54,14 +55,16 @@ echo "ok - a wrong word is found, and is the program's own failure"
 
 # Where memory moves: the same sums with a half and a fifth of it, by every way; what came and went
 # is told, and no block moved beneath a kernel.
-for ways in "--arrays 10 --bytes 2097152" "--arrays 10 --bytes 2097152 --async --streams 3" \
-	"--arrays 8 --bytes 1048576 --reach dlsym --threads 3 --async --spin" \
-	"--arrays 8 --bytes 1048576 --reach proc-first --streams 0 --threads 2 --ask" \
-	"--arrays 8 --bytes 2097152 --reach per-thread --threads 2 --async"; do
+few=262144
+[ -z "${WEIR_TEST_LONG-}" ] || few=1048576
+for ways in "--arrays 10 --bytes $((2 * few))" "--arrays 10 --bytes $((2 * few)) --async --streams 3" \
+	"--arrays 8 --bytes $few --reach dlsym --threads 3 --async --spin" \
+	"--arrays 8 --bytes $few --reach proc-first --streams 0 --threads 2 --ask" \
+	"--arrays 8 --bytes $((2 * few)) --reach per-thread --threads 2 --async"; do
 	# shellcheck disable=SC2086 # words
 	"$program" $ways >plain || fail "the program fails by itself" plain
 	for mode in safe fast; do
-		for budget in 10MiB 4MiB; do
+		for budget in $((10 * few)) $((4 * few)); do
 			rm -f report
 			# shellcheck disable=SC2086 # words
 			FAKECUDA_REPORT="$dir/report" under 0 --mode $mode --when always --gpu-budget $budget \

@@ -6,7 +6,7 @@
 # without a GPU, with less GPU memory than they allocate; also where kernels use what their launches
 # do not name. In mode fast such a program may end with a fault, and then it is said. Needs WEIR,
 # BUILD_DIR, SOURCE_DIR, FAKECUDA_DRIVER. Prints a line a test. WEIR_TEST_LONG: all ways to the
-# driver with all numbers of streams and threads, and another budget.
+# driver with all numbers of streams and threads, another budget, and mode fixed for all programs.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
@@ -59,8 +59,9 @@ echo "ok - programs compute the same in all modes"
 # Kernels that use what their launches do not name, with three times the budget.
 for name in copied copied-async copied-unified copied-on variable list graph; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
-	for mode in fixed safe fast; do
-		same $mode 1MiB "$programs/hidden" $name
+	take_modes "safe fast" fixed
+	for mode in $modes; do
+		same "$mode" 1MiB "$programs/hidden" $name
 	done
 done
 echo "ok - what a launch does not name is there"
@@ -68,7 +69,8 @@ echo "ok - what a launch does not name is there"
 # Streams that share memory, contexts, calls that fail.
 for name in side other-context no-events reset-open; do
 	timeout 30 "$programs/streams" $name >plain || fail "$name fails by itself" plain
-	for mode in fixed safe fast; do
+	take_modes "safe fast" fixed
+	for mode in $modes; do
 		same "$mode" 1MiB "$programs/streams" $name
 	done
 done
@@ -79,8 +81,9 @@ export FAKECUDA_REUSE=1 FAKECUDA_DEVICES=2
 for name in reused released reset; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	has plain '^the same handle 1$'
-	for mode in fixed safe fast; do
-		same $mode 1MiB "$programs/hidden" $name
+	take_modes "safe fast" fixed
+	for mode in $modes; do
+		same "$mode" 1MiB "$programs/hidden" $name
 	done
 done
 unset FAKECUDA_REUSE FAKECUDA_DEVICES
@@ -89,8 +92,9 @@ echo "ok - handles that are used again"
 # Textures hide addresses from launches, and tensor maps may.
 for name in linear picture reference maps; do
 	timeout 30 "$programs/textures" $name >plain || fail "$name fails by itself" plain
-	for mode in fixed safe fast; do
-		same $mode 1MiB "$programs/textures" $name
+	take_modes "safe fast" fixed
+	for mode in $modes; do
+		same "$mode" 1MiB "$programs/textures" $name
 	done
 done
 timeout 30 "$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB --stats stats.json -- \
@@ -104,7 +108,7 @@ for name in linear picture reference; do
 done
 FAKECUDA_HIDE_MAPS=1 "$programs/textures" maps >plain || fail "maps fails by itself" plain
 for mode in fixed safe fast; do
-	FAKECUDA_HIDE_MAPS=1 same $mode 1MiB "$programs/textures" maps
+	FAKECUDA_HIDE_MAPS=1 same "$mode" 1MiB "$programs/textures" maps
 done
 FAKECUDA_HIDE_MAPS=1 "$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB -- \
 	"$programs/textures" maps >out 2>err || fail "maps fails" out err

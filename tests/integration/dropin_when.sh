@@ -5,7 +5,8 @@
 # `weir run --when oom`, the default: programs that know nothing of weir are left alone while their memory fits,
 # on the driver without a GPU, and compute the same when it does not from some point on, whatever was
 # queued, copied, captured or freed before. Needs WEIR, BUILD_DIR, SOURCE_DIR and FAKECUDA_DRIVER.
-# Prints a line a test. WEIR_TEST_LONG: more ways to the driver, budgets and repetitions.
+# Prints a line a test. WEIR_TEST_LONG: more ways to the driver, budgets and repetitions,
+# and mode safe for all programs, else for each second one.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one; unit.when is for
 # the others.
@@ -47,9 +48,12 @@ all_ways()
 	shift
 	set -- --arrays $arrays --bytes $bytes --passes 6 --threads "$threads" --copied "$@"
 	"$programs/program" "$@" >plain || fail "the program fails by itself: $*" plain
-	for mode in safe fast; do
+	take_modes fast safe
+	for mode in $modes; do
 		same "$mode" 60MiB "$programs/program" "$@"
 		was_left_alone
+	done
+	for mode in safe fast; do
 		for part in 3 ${WEIR_TEST_LONG:+2}; do
 			same "$mode" $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
 			was_switched
@@ -82,7 +86,8 @@ for round in 1 ${WEIR_TEST_LONG:+2 3 4 5 6 7 8 9 10}; do
 	for name in copied copied-unified copied-on variable running running-destroyed \
 		running-context blocked freed capture threads growers; do
 		timeout 30 "$programs/late" $name >plain || fail "$name fails by itself" plain
-		for mode in safe fast; do
+		take_modes fast safe
+		for mode in $modes; do
 			same "$mode" 1MiB "$programs/late" $name
 			was_switched
 		done
@@ -105,7 +110,8 @@ for name in hidden/copied hidden/copied-async hidden/copied-unified hidden/copie
 	streams/side streams/other-context streams/waiting streams/waiting-chain \
 	streams/waiting-thread; do
 	timeout 30 "$programs/${name%/*}" "${name#*/}" >plain || fail "$name fails by itself" plain
-	for mode in safe fast; do
+	take_modes fast safe
+	for mode in $modes; do
 		same "$mode" 1MiB "$programs/${name%/*}" "${name#*/}"
 		was_switched
 	done

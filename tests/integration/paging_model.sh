@@ -42,9 +42,14 @@ explore()
 	*-DCOLLAPSE*) ;;
 	*) kind="-DSAFETY -DNOCOMP" ;;
 	esac
+	# A table of a size that fits: clearing spin's usual one takes longer than meeting most mutants.
+	case $1 in
+	mutant-*) look=-w18 ;;
+	*) [ "${WEIR_PAGING_MODEL-}" = full ] || look="$look -w22" ;;
+	esac
 	# shellcheck disable=SC2086 # words are meant to be split
 	if spin $2 -a "$model" >log 2>&1 &&
-		$CC -std=gnu11 -O1 -w $kind -DNOREDUCE -DPT_ARCH_MODEL -DMEMLIM=10000 \
+		$CC -std=gnu11 -O2 -w $kind -DNOREDUCE -DPT_ARCH_MODEL -DMEMLIM=10000 \
 			-I"$SOURCE_DIR" -I"$SOURCE_DIR/include" $3 pan.c -o pan >>log 2>&1; then
 		./pan $look -m200000 >>log 2>&1
 	fi

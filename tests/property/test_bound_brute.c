@@ -37,7 +37,7 @@
 
 #define NR_STATES 81u	   /* 3 ^ BOUND_BLOCKS */
 #define FIRST_SEED 101300u /* in what follows most mistakes that were tried show */
-static const struct test_amount cases = {1000, 300, 10000};
+static const struct test_amount cases = {1000, 150, 10000};
 /* In one of so many must what misses translation raise the bound, and use in place both ways. */
 #define LEAST_RAISED 10u
 #define LEAST_RAISED_BOTH 10u

@@ -34,7 +34,7 @@
 #define FIRST_SEED 110080u /* in what follows most mistakes that were tried show */
 #define LEAST_MEAN 0.5	   /* of the bound over the best schedule */
 #define MAX_WAYS 16u
-static const struct test_amount cases = {400, 200, 8000};
+static const struct test_amount cases = {400, 80, 8000};
 
 /* Memories, and where valid copies of a block are as a set of them. */
 enum { HOST = 1, GPU = 2, NEAR = 4, SETS = 8 };

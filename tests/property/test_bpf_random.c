@@ -30,7 +30,7 @@
 #define GIVEN_BYTES 72u
 #define CANARY 0xa5
 
-static const struct test_amount programs = {100000, 50000, 2000000};
+static const struct test_amount programs = {100000, 20000, 2000000};
 
 static uint64_t state = 2026;
 

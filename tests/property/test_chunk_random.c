@@ -385,7 +385,7 @@ static void run_seed(uint64_t seed)
 
 static void test_chunk_random(void **state)
 {
-	static const struct test_amount seeds = {40, TEST_TSAN ? 4 : 30, 200};
+	static const struct test_amount seeds = {40, TEST_TSAN ? 4 : 12, 200};
 	const char *only = getenv("CHUNK_SEED");
 	uint64_t nr = test_amount("CHUNK_SEEDS", seeds);
 

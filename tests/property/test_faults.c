@@ -15,7 +15,7 @@
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run. An
  * argument is a pattern of the tests to run.
  *
- * Takes 6 s of a processor: some 1,500 runs of the scripts.
+ * Takes some seconds of a processor: hundreds of runs of the scripts.
  *
  * Labels: slow
  * Timeout: 300
@@ -70,14 +70,14 @@ struct script {
 static const struct script script_plan = {
 	PLAN_STEPS,
 	.blocks = {[GPU0] = 16, [HOST] = 48},
-	.apart = 6,
+	.apart = 10,
 };
 
 /* The same with a second GPU, which uses what the first one does. */
 static const struct script script_devices = {
 	PLAN_STEPS,
 	.blocks = {[HOST] = 48, [GPU0] = 16, [GPU1] = 8},
-	.apart = 8,
+	.apart = 12,
 	.both = true,
 };
 
@@ -91,7 +91,7 @@ static const struct script script_compare = {
 	.nr_after = ARRAY_LEN(after),
 	.blocks = {[GPU0] = 16, [HOST] = 48},
 	.nr_calls = 500,
-	.apart = 8,
+	.apart = 12,
 	.compares = true,
 };
 
@@ -713,7 +713,7 @@ static bool may_go_unseen(const struct script *script)
 static void each_call(const struct script *script, uint32_t round, uint32_t nr, int err,
 		      bool give_up)
 {
-	const uint64_t usually = round == 1 ? script->apart : 15;
+	const uint64_t usually = round == 1 ? script->apart : 25;
 	uint64_t apart = test_amount(NULL, (struct test_amount){usually, usually, 1});
 	const char *only = getenv("FAULT_AT");
 	struct faults faults = {.nr = nr, .err = err, .give_up = give_up};

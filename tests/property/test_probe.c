@@ -18,8 +18,8 @@
 
 #define FIRST_SEED 7100u
 static const struct test_amount cases = {60, 8, 240};
-#define FAILURES (TEST_SANITIZED ? 100u : 400u)
-#define FAILURES_OF_TWO (TEST_SANITIZED ? 30u : 100u)
+static const struct test_amount failures = {400, 60, 400};
+static const struct test_amount failures_of_two = {100, 30, 100};
 #define MOST_S 30.0 /* of two GPUs' time, to be measured */
 #define WRONG 3
 
@@ -608,13 +608,13 @@ static void calls_fail(const char *name, uint32_t nr_runs)
 static void test_probe_calls_fail(void **state)
 {
 	(void)state;
-	calls_fail("h200", FAILURES);
+	calls_fail("h200", (uint32_t)test_amount(NULL, failures));
 }
 
 static void test_probe_calls_of_two_fail(void **state)
 {
 	(void)state;
-	calls_fail("h200x2", FAILURES_OF_TWO);
+	calls_fail("h200x2", (uint32_t)test_amount(NULL, failures_of_two));
 }
 
 int main(void)

@@ -43,7 +43,7 @@ static void run_sequence(uint64_t seed)
 
 static void test_replica_random_sequences(void **state)
 {
-	static const struct test_amount sequences = {1000, 300, 10000};
+	static const struct test_amount sequences = {600, 120, 10000};
 	uint32_t nr = test_seeds_run(sequences, &model_tracing, run_sequence);
 	const struct model_total *total = &model_total;
 

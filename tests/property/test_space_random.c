@@ -14,7 +14,7 @@
  * On a real GPU (see tests/support/driver.h) blocks are 2 to 14 MiB, and part of the sequences have
  * ranges and budgets of gigabytes; WEIR_SEQUENCES says how many run.
  *
- * Takes 7 s of a processor: each sequence has a machine of its own.
+ * Takes 4 s of a processor: each sequence has a machine of its own.
  *
  * Timeout: 300
  * Long: yes
@@ -59,7 +59,7 @@ static void run_sequence(uint64_t seed)
 
 static void test_space_random_sequences(void **state)
 {
-	static const struct test_amount sequences = {1500, 400, 10000};
+	static const struct test_amount sequences = {900, 200, 10000};
 	uint32_t nr = test_seeds_run(sequences, &model_tracing, run_sequence);
 	enum test_machine kind = test_machine_kind();
 	const struct model_total *total = &model_total;

@@ -24,6 +24,16 @@ without_sanitizer()
 	fi
 }
 
+# take_modes ALWAYS OTHERS: the modes in which the next one of many alike programs runs go to $modes: those that
+# have most to do with what the program does, and each second time the others; all with WEIR_TEST_LONG.
+turn=0
+take_modes()
+{
+	turn=$((turn + 1))
+	modes=$1
+	[ $((turn % 2)) = 0 ] && [ -z "${WEIR_TEST_LONG-}" ] || modes="$2 $1"
+}
+
 # same MODE BUDGET PROGRAM ARGS...: under weir, looked at from the begin, with $options, it prints what is in plain, and nothing
 # went wrong. The driver writes its report to the file of that name.
 options=
