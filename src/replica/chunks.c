@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "src/replica/parcel.h"
+#include "src/replica/lists.h"
 
 /* Chunks of the space's budget that are asked for at a time: each change of it ends a plan. */
 #define LEND_BYTES (UINT64_C(64) << 20)
@@ -33,8 +33,8 @@ int chunks_get(struct weir_space *space, uint8_t copy, uint64_t bytes, enum chun
 					  space->pmm[place].max_chunks / LEND_SHARE),
 				      settle);
 		memory->taking = false;
-		if (err == -ENOMEM &&
-		    (from == CHUNKS_ANY ? memory->evict(space, copy) : packets_evict(space, copy)))
+		if (err == -ENOMEM && (from == CHUNKS_ANY ? memory->evict(space, copy)
+							  : memory->evict_packets(space, copy)))
 			err = 0;
 	}
 	if (!err)

@@ -415,6 +415,7 @@ static void memory_init(struct replicas *rs, place_t place, uint8_t copy)
 	memory->replicas = rs;
 	memory->copy = copy;
 	memory->evict = copies_evict;
+	memory->evict_packets = packets_evict;
 	phys_client_add(&memory->client, pmm->client.memory, name, PHYS_NO_LIMIT);
 	memory->client.devices =
 		copy == COPY_HOST ? space->devices : BACKEND_DEVICE_BIT(space->device[place]);

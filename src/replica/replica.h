@@ -73,7 +73,8 @@ struct replica_memory {
 	uint8_t copy; /* the copies that are there */
 	/* Others needed the memory and had some: no more is asked for than is free. */
 	bool yields;
-	bool (*evict)(struct weir_space *space, uint8_t copy); /* copies_evict() */
+	bool (*evict)(struct weir_space *space, uint8_t copy);	       /* copies_evict() */
+	bool (*evict_packets)(struct weir_space *space, uint8_t copy); /* packets_evict() */
 	bool taking;	      /* room is being made for this one: it gives none itself */
 	uint32_t at, granule; /* the range, and the granule of it, that are looked at next */
 	/* See arrange.c; of a device's own memory. */
