@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What noting reads (weir/tracked.h) adds to kernels that read by an index: the same kernel with
- * plain loads, with noted ones, and with noted ones whose indexes are loaded as what the marks might
- * overwrite, which no load is moved past. Elements are at random in 256 MiB, as a graph's are; rise,
- * as in a band; follow each other; or are all in 1 KiB.
+ * plain loads, with noted ones, and with noted ones whose indexes are loaded as what the marks
+ * might overwrite, which no load is moved past. Elements are at random in 256 MiB, as a graph's
+ * are; rise, as in a band; follow each other; or are all in 1 KiB.
  *
  * One JSON object a line: medians, milliseconds of the GPU, and times of the plain one.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads that are noted (weir/tracked.h), on a real GPU: elements of several sizes, at random or one
- * after the other, by many threads at once, are what they are, and the marks are those that the same
- * reads leave on the CPU.
+ * after the other, by many threads at once, are what they are, and the marks are those that the
+ * same reads leave on the CPU.
  *
  * One line a case; the exit status is 1 when one differs, 2 when it cannot run.
  */
