@@ -11,6 +11,7 @@
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
 # Labels: optimised
+# Timeout: 240
 # Long: yes
 set -u
 
