@@ -155,7 +155,7 @@ struct use_list {
 struct stream_slot {
 	uint32_t number;
 	struct weir_stream *stream;
-	uint64_t stream_number;
+	uint64_t stream_number; /* of the stream: its address may be that of one destroyed before */
 	bool foreign; /* its device is none of the space's; in a fixed space that may be */
 	place_t own;  /* else the memory of its device */
 	bool open;

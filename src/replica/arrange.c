@@ -8,8 +8,8 @@
  * the coldest copies, those whose contents are elsewhere, too. An exchange takes mapping calls, and
  * the device's brackets have to be done before; so it is made when what it would have saved since
  * the last look is more than it takes, as one buys what one has paid the price of in rent. The next
- * look comes when borrowed granules have taken twice as long as until this one. So a program whose
- * uses repeat comes to rest, and one whose uses do not is disturbed ever less.
+ * look comes when uses of borrowed granules have taken LOOK_TIMES as long as until this one. So a
+ * program whose uses repeat comes to rest, and one whose uses do not is disturbed ever less.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,6 +21,9 @@
 #define NS_PER_S 1e9
 /* Of use over links, until the first look. */
 #define LOOK_NS 10e6
+/* Until the next, of what they took until this one. With a larger factor a program has the worse
+ * copies for longer, with a smaller one more looks are in vain. */
+#define LOOK_TIMES 1.4
 /* What it takes beside exchanges, about: the device is idle until the next launch. */
 #define DRAIN_NS 1e6
 #define MIX UINT32_C(0x9e3779b1) /* odd, its bits mixed: 2^32 over the golden ratio */
@@ -102,7 +105,7 @@ struct warm_list {
 	uint32_t nr_borrowed, nr;
 };
 
-/* Heat in steps of a fifth, so that what is about as hot is alike. */
+/* Heat in steps of a quarter of an octave, 19 %, so that what is about as hot is alike. */
 static int step_of(const struct warm *warm)
 {
 	return (int)(4 * log2f(MAX(warm->heat, 1.0f)));
@@ -160,7 +163,7 @@ static void warm_add(const struct replicas *rs, place_t own, bool borrowed, stru
 		struct replica *r = rs->replica[n];
 
 		for (uint32_t g = 0; r && !r->dying && r->heat[own] && g < r->nr_granules; g++)
-			if (r->view[own][g] != COPY_NONE && (r->view[own][g] != own) == borrowed)
+			if (borrowed ? replica_borrows(r, own, g) : r->view[own][g] == own)
 				list->warm[list->nr++] = (struct warm){r, g, warm_heat(r, own, g),
 								       order_of(rs, own, g)};
 	}
@@ -200,19 +203,15 @@ static double exchange_ns(const struct weir_space *space, place_t own)
 /* Whether exchanges would have saved more than they take. */
 static bool is_worth_while(const struct weir_space *space, place_t own)
 {
-	const struct warm *hot, *cold, *end;
 	double price = exchange_ns(space, own), gain = 0;
 	struct warm_list list;
 
 	if (warm_make(replicas_of(space), own, &list))
 		return false;
-	hot = list.warm;
-	cold = hot + list.nr_borrowed;
-	end = hot + list.nr;
-	for (; hot < list.warm + list.nr_borrowed; hot++, cold += cold < end) {
-		if (cold < end)
-			gain += MAX((double)hot->heat - (double)cold->heat - price, 0);
-	}
+	for (uint32_t i = 0; i < MIN(list.nr_borrowed, list.nr - list.nr_borrowed); i++)
+		gain += MAX((double)list.warm[i].heat -
+				    (double)list.warm[list.nr_borrowed + i].heat - price,
+			    0);
 	free(list.warm);
 	return gain > (replicas_of(space)->arrange_soon ? 0 : DRAIN_NS);
 }
@@ -251,7 +250,7 @@ static void look_later(struct replica_memory *memory, place_t own)
 {
 	const struct replicas *rs = memory->replicas;
 
-	memory->look_ns = 1.4 * memory->borrowed_ns;
+	memory->look_ns = LOOK_TIMES * memory->borrowed_ns;
 	memory->borrowed_ns = 0;
 	memory->arrange_seq = 0;
 	for (uint32_t n = 0; n < rs->nr_replicas; n++)

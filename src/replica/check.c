@@ -90,7 +90,7 @@ static int check_views(const struct weir_space *space, const struct replica *r)
 
 			if (view == COPY_NONE)
 				continue;
-			nr_borrowed += view != own;
+			nr_borrowed += replica_borrows(r, (place_t)own, g);
 			if (view > COPY_HOST || !r->chunk[view] ||
 			    !r->chunk[view][g].backend.handle)
 				return fail(r, "a window shows a copy that has no chunk");
@@ -108,8 +108,7 @@ static uint32_t nr_borrowed(const struct weir_space *space, place_t own)
 		for (uint32_t g = 0; own < space->nr_devices && rs->replica[n] &&
 				     rs->replica[n]->window[own] && g < rs->replica[n]->nr_granules;
 		     g++)
-			nr += rs->replica[n]->view[own][g] != own &&
-			      rs->replica[n]->view[own][g] != COPY_NONE;
+			nr += replica_borrows(rs->replica[n], own, g);
 	return nr;
 }
 

@@ -21,12 +21,10 @@ static char *window_addr(const struct replica *r, place_t own, uint32_t g)
 
 static void view_set(struct replica *r, place_t own, uint32_t g, uint8_t copy)
 {
-	uint8_t *view = &r->view[own][g];
+	uint32_t was = replica_borrows(r, own, g), is;
 
-	uint32_t was = *view != own && *view != COPY_NONE;
-	uint32_t is = copy != own && copy != COPY_NONE;
-
-	*view = copy;
+	r->view[own][g] = copy;
+	is = replica_borrows(r, own, g);
 	r->nr_borrowed += is - was;
 	r->replicas->memory[own].nr_borrowed += is - was;
 }
@@ -67,6 +65,18 @@ static void chunk_drop(struct weir_space *space, struct replica *r, uint8_t copy
 	chunks_put(space, copy, chunk);
 }
 
+/* Whether all windows that show a copy of a granule are idle there. placing: as in
+ * access_window_is_idle(). */
+static bool views_are_idle(struct weir_space *space, const struct replica *r, uint8_t copy,
+			   uint32_t g, bool placing)
+{
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		if (r->window[own] && r->view[own][g] == copy &&
+		    !access_window_is_idle(space, r, (place_t)own, g, placing))
+			return false;
+	return true;
+}
+
 /* Whether a copy of a granule can go: it has nothing that is not elsewhere, too, nothing uses it,
  * nor is to (placing: by the bracket that is being placed), and there is room for the change of
  * pieces. */
@@ -81,11 +91,8 @@ static bool can_drop(struct weir_space *space, struct replica *r, uint8_t copy, 
 	     p++)
 		if (r->piece[p].current == COPY_BIT(copy) && WEIR_MUTANT != 17)
 			return false;
-	for (uint32_t own = 0; own < space->nr_devices; own++)
-		if (r->window[own] && r->view[own][g] == copy &&
-		    !access_window_is_idle(space, r, (place_t)own, g, placing))
-			return false;
-	return !message_uses(r, copy, g * granule, end);
+	return views_are_idle(space, r, copy, g, placing) &&
+	       !message_uses(r, copy, g * granule, end);
 }
 
 static int granule_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g)
@@ -282,7 +289,7 @@ int copies_borrow(struct weir_space *space, struct replica *r, place_t own, uint
 {
 	uint8_t view = r->view[own][g], copy = view;
 
-	if (view != own && view != COPY_NONE)
+	if (replica_borrows(r, own, g))
 		copy = pick_borrowed(space, r, own, g);
 	if (copy == view || copy == COPY_NONE)
 		return 0;
@@ -322,11 +329,8 @@ static bool can_spill(struct weir_space *space, struct replica *r, uint8_t copy,
 {
 	uint64_t granule = r->replicas->granule_bytes;
 
-	for (uint32_t own = 0; own < space->nr_devices; own++)
-		if (r->window[own] && r->view[own][g] == copy &&
-		    !access_window_is_idle(space, r, (place_t)own, g, true))
-			return false;
-	return !r->dying && !message_uses(r, copy, g * granule, MIN((g + 1) * granule, r->bytes));
+	return !r->dying && views_are_idle(space, r, copy, g, true) &&
+	       !message_uses(r, copy, g * granule, MIN((g + 1) * granule, r->bytes));
 }
 
 int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct settle *settle)

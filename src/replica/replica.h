@@ -182,7 +182,7 @@ struct replica {
 	float *heat[WEIR_DEVICES_MAX];			   /* the same; NULL: see arrange.c */
 	struct list *list[WEIR_DEVICES_MAX];		   /* by place: see lists.h; NULL: none */
 	struct used_list *used[COPIES_MAX];		   /* by copy; NULL: no bracket used it */
-	uint32_t nr_borrowed; /* views of a copy that is not the device's own, nor none */
+	uint32_t nr_borrowed;				   /* views: see replica_borrows() */
 
 	struct piece *piece; /* sorted by start */
 	uint32_t nr_pieces, max_pieces;
@@ -244,6 +244,12 @@ static inline struct replica *replica_of_window(const struct range *window)
 	const struct replica_memory *memory = (const struct replica_memory *)window->owner;
 
 	return memory->replicas->replica[window->number];
+}
+
+/* Whether a device's window shows a copy of a granule that is not the device's own. */
+static inline bool replica_borrows(const struct replica *r, place_t own, uint32_t g)
+{
+	return r->view[own][g] != own && r->view[own][g] != COPY_NONE;
 }
 
 static inline place_t memory_place(const struct weir_space *space, uint8_t copy)

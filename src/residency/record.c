@@ -15,6 +15,11 @@
 #define CANDIDATES_MAX 1024
 /* So few are cheap enough to be looked at for every event. */
 #define CANDIDATES_CHEAP 64
+/* Of events whose uses are guesses some may be odd: they launch what they should and use something
+ * else. Each counts ODD_PRICE, and one less for each event that agrees; more than ODD_MAX are too
+ * many. So one in 32 may be odd, or four of a few. */
+#define ODD_PRICE 32u
+#define ODD_MAX (4 * ODD_PRICE)
 /* Events from one look to the next, at most. */
 #define PAUSE_MAX 16u
 /* The record is cut down to half when it is this long, beyond what is followed: 30 MiB of events,
@@ -300,13 +305,44 @@ static bool same_event(const struct record *record, uint64_t i, uint64_t j)
 	       record_uses_alike(record, a, b, same_life_of, &(struct two){record, i, j});
 }
 
+/* Whether two events launch the same, whatever the guesses say that it uses. */
+static bool same_launch(const struct record *record, uint64_t i, uint64_t j)
+{
+	const struct event *a = record_event(record, i), *b = record_event(record, j);
+
+	return a->launched && a->launched == b->launched && a->stream == b->stream;
+}
+
+/* Count an event that agrees, or does not but for what it launches. @return whether those that do
+ * not are still few. */
+static bool count_odd(uint32_t *odd, bool agrees)
+{
+	if (agrees) {
+		*odd -= *odd > 0;
+		return true;
+	}
+	*odd += ODD_PRICE;
+	return *odd <= ODD_MAX;
+}
+
+/* Over how many events the newest agrees with an earlier one, less ODD_PRICE for each in between
+ * that is odd; at most MATCH_MAX. */
 static uint64_t match_length(const struct record *record, uint64_t i, uint64_t j)
 {
-	uint64_t nr = 0;
+	uint64_t agreed = 0, price = 0;
+	uint32_t odd = 0;
 
-	while (nr < MATCH_MAX && j - nr > record->first_event && same_event(record, i - nr, j - nr))
-		nr++;
-	return nr;
+	for (uint64_t nr = 0; nr < MATCH_MAX && j - nr > record->first_event; nr++) {
+		const bool agrees = same_event(record, i - nr, j - nr);
+
+		if (!agrees && (!nr || !same_launch(record, i - nr, j - nr)))
+			break;
+		if (!count_odd(&odd, agrees))
+			break;
+		agreed += agrees;
+		price += agrees ? 0 : ODD_PRICE;
+	}
+	return agreed - MIN(price, agreed);
 }
 
 /* The next event at which it is worth looking for a repetition. Looking is dear where all events
@@ -319,8 +355,9 @@ static void try_later(struct record *record, uint64_t newest, uint32_t nr_candid
 	record->next_try = newest + record->pause;
 }
 
-/* The event that agrees with the newest over the longest stretch. */
+/* The event that agrees with the newest over the longest stretch, of those after one. */
 struct match {
+	uint64_t after;
 	uint64_t event, length; /* event 0: none */
 };
 
@@ -328,10 +365,14 @@ struct match {
 static bool match_try(const struct record *record, struct match *match, uint64_t n)
 {
 	uint64_t length = match_length(record, record->next_event - 1, n);
+	/* Where some are odd in any case, one that is nearer is as good. */
+	uint64_t least = match->event && record->guessed ? match->length / 4 : 0;
 
-	if (length > match->length)
-		*match = (struct match){.event = n, .length = length};
-	return length < MATCH_MAX;
+	if (length > match->length + least) {
+		match->event = n;
+		match->length = length;
+	}
+	return length < (record->guessed ? MATCH_MAX / 2 : MATCH_MAX);
 }
 
 /* Candidates by the shapes of what came before. @return how many there were; CANDIDATES_MAX: there
@@ -342,7 +383,7 @@ static uint32_t match_by_context(const struct record *record, struct match *matc
 	uint64_t n = newest->previous;
 	uint32_t i = 0;
 
-	for (; i < CANDIDATES_MAX && n > record->first_event; i++) {
+	for (; i < CANDIDATES_MAX && n > match->after; i++) {
 		const struct event *event = record_event(record, n);
 
 		if (event->context == newest->context && !match_try(record, match, n))
@@ -378,21 +419,24 @@ static void match_by_life(const struct record *record, struct match *match)
 	for (uint32_t i = 0; use && i < CANDIDATES_MAX; i++) {
 		uint64_t n = use->previous;
 
-		if (n <= record->first_event || !match_try(record, match, n))
+		if (n <= match->after || !match_try(record, match, n))
 			break;
 		use = rarest_use(record, record_event(record, n), use->life);
 	}
 }
 
-/* Look for a repetition in which more than so many events agree. */
-static enum record_state recognise(struct record *record, uint64_t length)
+/* Look for a repetition in which more than so many events agree, with a period of at most
+ * so many. */
+static enum record_state recognise(struct record *record, uint64_t length, uint64_t period_max)
 {
 	uint64_t newest = record->next_event - 1;
-	struct match match = {.length = length};
+	struct match match = {.after = record->first_event, .length = length};
 	uint32_t nr_candidates;
 
 	if (!record_event(record, newest)->context || newest < record->next_try)
 		return RECORD_UNKNOWN;
+	if (period_max < newest - record->first_event)
+		match.after = newest - period_max;
 	nr_candidates = match_by_context(record, &match);
 	if (!match.event && nr_candidates == CANDIDATES_MAX) {
 		/* An event without uses says nothing of lives: look again at the next. */
@@ -406,6 +450,7 @@ static enum record_state recognise(struct record *record, uint64_t length)
 		return RECORD_UNKNOWN;
 	}
 	record->pause = 0;
+	record->odd = 0;
 	record_forget(record);
 	record->period = newest - match.event;
 	record->followed = 0;
@@ -424,6 +469,22 @@ static enum record_state follow_suspended(struct record *record)
 	return RECORD_DIVERGED;
 }
 
+/* Whether the newest event is what is expected, or one of few that only launch the same. */
+static bool agrees_but_for_few(struct record *record)
+{
+	const uint64_t newest = record->next_event - 1;
+	const uint64_t expected =
+		record->suspended.period ? record->suspended.expected : newest - record->period;
+	const bool agrees = record->suspended.period ? record_agrees(record)
+						     : same_event(record, newest, expected);
+
+	if ((!agrees && !same_launch(record, newest, expected)) || !count_odd(&record->odd, agrees))
+		return false;
+	if (record->suspended.period)
+		record_go_on(record);
+	return true;
+}
+
 enum record_state record_follow(struct record *record)
 {
 	uint64_t newest = record->next_event - 1;
@@ -432,15 +493,15 @@ enum record_state record_follow(struct record *record)
 		return RECORD_UNKNOWN;
 	if (!record->period)
 		return record->suspended.period ? follow_suspended(record)
-						: recognise(record, CONTEXT - 1);
-	if (record->suspended.period ? record_agrees(record)
-				     : same_event(record, newest, newest - record->period)) {
+						: recognise(record, CONTEXT - 1, UINT64_MAX);
+	if (agrees_but_for_few(record)) {
 		record->followed++;
 		return RECORD_FOLLOWED;
 	}
-	/* Guesses get better: what came since is a better reference than what was before. */
-	if (record->guessed && record->suspended.period &&
-	    recognise(record, MAX(record->followed, CONTEXT)) == RECORD_RECOGNISED)
+	/* Guesses get better: where much differs, a later period is a better reference. */
+	if (record->guessed && record_is_poor(record) &&
+	    recognise(record, MAX(record->followed, CONTEXT),
+		      record->suspended.period + record->suspended.period / 2) == RECORD_RECOGNISED)
 		return RECORD_RECOGNISED;
 	if (record_suspend(record))
 		return RECORD_SUSPENDED;

@@ -5,7 +5,8 @@
  *
  * An event is recognised by its kind and sizes and by which lives it names, never by address; a
  * bracket whose uses are guesses by what it launches and the lives: one of two like each other may
- * name more than the other one, since a guess may be too much. A
+ * name more than the other one, since a guess may be too much; and a few may be *odd*, which launch
+ * the same and name something else. A
  * life is known by the event that allocated it: two events name "the same" life when it is the
  * same one (allocated before the repetition), or when each was allocated equally long before and
  * the earlier one has ended.
@@ -90,6 +91,7 @@ struct suspended {
 	uint64_t expected;  /* and the event of the reference that is like it. Resumed: like the
 			       next event */
 	uint64_t nr_astray; /* events that agreed with nothing, less those that agreed since */
+	uint64_t nr_recent; /* those that were not followed, about, of the last period */
 	uint32_t *head;	    /* by hash: where such a stretch begins in the reference, counted from
 			       `expected`, and 1 more; 0: nowhere */
 	uint32_t *next;	    /* by beginning: the next larger one of the same hash, as in head */
@@ -110,8 +112,9 @@ struct record {
 	uint64_t rolling;     /* of the newest CONTEXT events' shapes */
 	uint64_t next_try;    /* no repetition is looked for before this event */
 	uint32_t pause;	      /* events between the last two looks */
-	uint64_t followed;    /* events that agreed since it was recognised, or resumed */
-	uint64_t next_place;  /* of the next event, if it agrees */
+	uint64_t followed;    /* events that agreed since it was recognised, or resumed; */
+	uint32_t odd;	     /* and how many of the last ones did so but for their uses: record.c */
+	uint64_t next_place; /* of the next event, if it agrees */
 	struct suspended suspended;
 	uint64_t launched, guess; /* of the next event */
 	bool guessed;		  /* some events' uses were guesses */
@@ -170,8 +173,13 @@ bool record_resume(struct record *record);
 /* Whether too many events agreed with nothing for the suspended repetition to be kept. */
 bool record_is_lost(const struct record *record);
 
-/* A resumed repetition: whether the newest event agrees with the reference. */
-bool record_agrees(struct record *record);
+/* A resumed repetition: whether the newest event agrees with the reference; and to expect the next
+ * one. */
+bool record_agrees(const struct record *record);
+void record_go_on(struct record *record);
+
+/* Whether much of what came differed from the reference since the first event did. */
+bool record_is_poor(const struct record *record);
 
 /* Forget what is suspended. */
 void record_forget(struct record *record);

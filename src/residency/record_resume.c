@@ -25,6 +25,8 @@
 /* The part of a period that has to be followed before it is worth looking for, where uses are
  * guesses, which are seldom right for a whole one. */
 #define FOLLOWED_PART 4
+/* Where uses are guesses: more than this part of a period that was not followed is too much. */
+#define POOR_PART 16
 /* Stretches of the reference that are looked at for one event. */
 #define STRETCHES_MAX 64
 
@@ -85,6 +87,7 @@ bool record_suspend(struct record *record)
 	}
 	s->since = newest;
 	s->place = record_event(record, newest)->place;
+	s->nr_recent -= s->nr_recent * MIN(record->followed, s->period) / s->period;
 	s->nr_astray -= MIN(s->nr_astray, record->followed);
 	record->period = 0;
 	return index_reference(record, s);
@@ -95,6 +98,11 @@ bool record_is_lost(const struct record *record)
 	const struct suspended *s = &record->suspended;
 
 	return s->nr_astray + record->next_event - s->since > s->period + s->period / 2;
+}
+
+bool record_is_poor(const struct record *record)
+{
+	return record->suspended.nr_recent > record->suspended.period / POOR_PART;
 }
 
 /* The newest events are at a stretch of the reference: a hypothesis. */
@@ -233,12 +241,14 @@ static void resume_at(struct record *record, const struct stretch *stretch)
 		record_event(record, stretch->first + i)->place = s->place + stretch->distance + i;
 	record->next_place = s->place + stretch->distance + AGREEING;
 	s->nr_astray += stretch->first - s->since;
+	s->nr_recent += stretch->first + AGREEING - s->since;
 	s->expected = reference_event(s, stretch->distance + AGREEING);
 	free(s->head);
 	free(s->next);
 	s->head = s->next = NULL;
 	record->period = s->period;
 	record->followed = 0;
+	record->odd = 0;
 }
 
 bool record_resume(struct record *record)
@@ -266,17 +276,20 @@ bool record_resume(struct record *record)
 	return false;
 }
 
-bool record_agrees(struct record *record)
+bool record_agrees(const struct record *record)
 {
-	struct suspended *s = &record->suspended;
 	uint64_t newest = record->next_event - 1;
 
-	if (!same_placed_event(record, NULL, newest, record_event(record, newest)->place,
-			       s->expected))
-		return false;
+	return same_placed_event(record, NULL, newest, record_event(record, newest)->place,
+				 record->suspended.expected);
+}
+
+void record_go_on(struct record *record)
+{
+	struct suspended *s = &record->suspended;
+
 	s->expected = reference_event(s, 1);
 	/* From here on the events a period before are as good, and so are their ages. */
 	if (record->followed + 1 >= 2 * s->period)
 		record_forget(record);
-	return true;
 }

@@ -28,6 +28,7 @@
 #define BYTES (PARTS * PART)
 #define BLOCK block_bytes()
 #define SECONDS 0.5
+#define BRACKETS 30u /* of each thread at least: on a slow machine they take longer */
 
 /* Two granules, or one of a real GPU's. */
 static uint64_t block_bytes(void)
@@ -245,7 +246,7 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 
-	while (!atomic_load(&stop))
+	while (!atomic_load(&stop) || (w->nr_brackets < BRACKETS && !failed_line))
 		step(w);
 	return NULL;
 }
@@ -296,7 +297,6 @@ static void test_replica_threads_each_a_device(void **state)
 		fail_msg("line %d", failed_line);
 	printf("%llu brackets, %llu copies refused\n", (unsigned long long)nr_brackets,
 	       (unsigned long long)nr_refused);
-	assert_true(nr_brackets > 100);
 	do_sync(&t);
 	for (uint32_t r = 0; r < RANGES; r++)
 		for (uint32_t p = 0; p < PARTS; p++) {
