@@ -46,6 +46,9 @@ struct bench {
 	struct bench_row *rows;
 	unsigned int nr_rows;
 	struct bench_decisions decisions;
+	FILE *explain; /* what the runs' managers planned; NULL: nobody asks */
+	char *explanation;
+	size_t explanation_bytes;
 	int status; /* exit status so far */
 	char err[BENCH_ERROR_BYTES];
 };
@@ -282,6 +285,7 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 		.epochs = p->warm_up + p->epochs,
 		.work = &bench->work,
 		.weight = bench_run_weight(p, nodes, p->data, p->warm_up + p->epochs),
+		.explain = bench->explain,
 	};
 	struct bench_record record;
 	struct bench_outcome outcome;
@@ -449,6 +453,10 @@ static void report(struct bench *bench)
 	err = bench_table_print(out, bench->rows, bench->nr_rows, bench->params.verbose);
 	if (!err)
 		err = bench_decisions_print(&bench->decisions, out);
+	if (!err && bench->explain && fflush(bench->explain))
+		err = -ENOMEM;
+	if (!err && bench->explain)
+		fputs(bench->explanation, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = -EIO;
 	if (err) {
@@ -469,6 +477,14 @@ static int run_command(struct bench *bench)
 	if (!bench->rows) {
 		snprintf(bench->err, sizeof(bench->err), "not enough memory on this computer");
 		return stop(bench, BENCH_EXIT_FAILED);
+	}
+	if (p->explain) {
+		bench->explain = open_memstream(&bench->explanation, &bench->explanation_bytes);
+		if (!bench->explain) {
+			snprintf(bench->err, sizeof(bench->err),
+				 "not enough memory on this computer");
+			return stop(bench, BENCH_EXIT_FAILED);
+		}
 	}
 	rc = interrupt_init();
 	if (rc) {
@@ -508,6 +524,9 @@ static int bench_gcn(int argc, char **argv)
 		complain(&bench, "interrupted; no results were written");
 		bench.status = 128 + interrupt_pending();
 	}
+	if (bench.explain)
+		fclose(bench.explain);
+	free(bench.explanation);
 	free(bench.rows);
 	bench_decisions_fini(&bench.decisions);
 	bench_params_fini(&bench.params);

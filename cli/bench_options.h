@@ -51,7 +51,7 @@ struct bench_params {
 	const char *timeline;  /* file of the timeline */
 	const char *fit;       /* file of the description with fitted kernels */
 	bool timeline_all;     /* all of a run, not its last epoch */
-	bool check, verbose;
+	bool check, verbose, explain;
 	bool oracle;	/* compare copies in with the least number of them */
 	bool real_gpu;	/* the machine is this computer's, not a simulated one */
 	char *command;	/* owned: the command line that asks for the same results */

@@ -132,6 +132,15 @@ static void train(const struct bench_run *run, struct manager *manager, struct l
 	manager->ops->stats(manager, &out->stats);
 }
 
+/* What the manager planned, if it plans; a line before says of which run that is. */
+static int explain(const struct bench_run *run, struct manager *manager)
+{
+	if (!run->explain || !manager->ops->explain)
+		return 0;
+	fprintf(run->explain, "\n%s, %" PRIu64 " nodes\n", run->manager, run->nodes);
+	return manager->ops->explain(manager, run->explain);
+}
+
 /* What the device's time went into, as means over the epochs after warm-up. */
 static void average_times(const struct workload_result *run, uint32_t warm_up, double *time_s)
 {
@@ -213,6 +222,8 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 		set_error(out, err == -ENOMEM ? -EAGAIN : err, "the run was not recorded whole");
 	if (out->err && run->record)
 		bench_record_fini(run->record);
+	if (!out->err && explain(run, manager))
+		set_error(out, -EAGAIN, "no memory to explain the run");
 	average_times(&out->run, run->params->warm_up, out->time_s);
 
 out_destroy:

@@ -3,6 +3,8 @@
 #ifndef WEIR_CLI_BENCH_RUN_H
 #define WEIR_CLI_BENCH_RUN_H
 
+#include <stdio.h>
+
 #include "cli/bench_host.h"
 #include "cli/bench_options.h"
 #include "cli/bench_record.h"
@@ -41,6 +43,7 @@ struct bench_run {
 	struct bench_progress *work;  /* moves on by weight */
 	double weight;
 	struct bench_record *record; /* NULL: nothing is recorded */
+	FILE *explain; /* what the manager planned, and what happened; NULL: nobody asks */
 };
 
 /* Train once. out is always written; bench_outcome_fini() it. */

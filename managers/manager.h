@@ -9,6 +9,8 @@
 #ifndef WEIR_MANAGER_H
 #define WEIR_MANAGER_H
 
+#include <stdio.h>
+
 #include "src/backend/backend.h"
 #include "weir/paged.h"
 #include "weir/policy.h"
@@ -200,6 +202,9 @@ struct manager_ops {
 
 	/* As weir_space_trace(). Not required. */
 	int (*trace)(struct manager *m, const char *path);
+
+	/* As weir_space_explain(). Not required. */
+	int (*explain)(struct manager *m, FILE *out);
 
 	/* For tests: check every structure; 0 or -EUCLEAN. */
 	int (*check)(struct manager *m);

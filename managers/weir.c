@@ -15,6 +15,7 @@
 #include "src/base/log.h"
 #include "src/cost/cost.h"
 #include "src/residency/residency.h"
+#include "weir/explain.h"
 #include "weir/trace.h"
 
 #define USES_MAX 64u /* of one launch, of what the space has */
@@ -316,6 +317,11 @@ static int manager_trace(struct manager *base, const char *path)
 	return weir_space_trace(((struct weir_manager *)base)->space, path);
 }
 
+static int manager_explain(struct manager *base, FILE *out)
+{
+	return weir_space_explain(((struct weir_manager *)base)->space, out);
+}
+
 static int manager_check(struct manager *base)
 {
 	return weir_space_check(((struct weir_manager *)base)->space);
@@ -344,5 +350,6 @@ const struct manager_ops manager_weir = {
 	.stats = manager_stats,
 	.mark = manager_mark,
 	.trace = manager_trace,
+	.explain = manager_explain,
 	.check = manager_check,
 };

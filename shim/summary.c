@@ -18,6 +18,7 @@
 #include "shim/proof.h"
 #include "shim/settings.h"
 #include "shim/when.h"
+#include "weir/explain.h"
 #include "weir/trace.h"
 
 #define KB 1e3
@@ -287,6 +288,18 @@ static void say_trace(const struct brackets_account *b, const struct launches_ac
 		    b->nr_missed, (double)l->infer_ns / (double)(b->nr + !b->nr));
 }
 
+/* What was planned, and what happened. */
+static void say_plan(void)
+{
+	struct weir_space *space = memory_space();
+
+	if (!settings_get()->explain || !space || !settings_moves())
+		return;
+	summary_say("what was planned of a period, and what happened:");
+	if (weir_space_explain(space, stderr))
+		complain("--explain: the plan could not be shown");
+}
+
 __attribute__((destructor)) static void summary_end(void)
 {
 	struct memory_account account;
@@ -319,6 +332,7 @@ __attribute__((destructor)) static void summary_end(void)
 	brackets_account(&brackets);
 	launches_account(&launches);
 	say_trace(&brackets, &launches);
+	say_plan();
 	if (settings_get()->stats)
 		write_json(settings_get()->stats, &account, &brackets, &launches);
 }

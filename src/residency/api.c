@@ -20,7 +20,7 @@
  * and 64).
  */
 static const uint64_t block_defaults[] = {56u << 20, 28u << 20, 16u << 20, 8u << 20};
-#define BLOCKS_MANY 512u
+#define BLOCKS_MANY 200u
 /* Where the budget is small, blocks are halved while it has fewer than: */
 #define BLOCKS_MIN 64u
 

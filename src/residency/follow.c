@@ -107,9 +107,13 @@ static int plan_recognised(struct weir_space *space, struct planner *p)
 /* The newest event agrees with the repetition that is followed. */
 static int follow_agreed(struct weir_space *space, struct planner *p, struct range *range)
 {
+	const struct event *newest = record_event(&p->record, p->record.next_event - 1);
+
 	if (!p->plan)
 		return 0;
 	follow_position(p, range);
+	if (newest->kind == EVENT_BEGIN)
+		explain_begun(space, p, newest->place);
 	if (!schedule_wants_plans(p))
 		tried_settle(space, p);
 	if (p->record.followed % p->record.period)
@@ -260,6 +264,8 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 	place = record_event(&p->record, bracket->event)->place;
 	if (!place)
 		return; /* while the plan was suspended */
+	if (begin && end > begin && !bracket->sampled)
+		explain_done(p, place, (double)begin, (double)end);
 	k = schedule_position(p, place, &period);
 	p->gpu_stage = MAX(p->gpu_stage, schedule_stage(p, period, p->step_of_event[k] + 1));
 }

@@ -36,4 +36,5 @@ void held_release(struct planner *p)
 	p->host_stage = p->gpu_stage = 0;
 	p->nr_pending = p->next_action = 0;
 	p->action_period = 0;
+	explain_forget(p);
 }

@@ -245,6 +245,7 @@ void learn_places(const struct weir_space *space, place_t own, struct plan_input
 	input->map_ns = (double)(vmm->map_ns + vmm->set_access_ns);
 	input->unmap_ns = (double)vmm->unmap_ns;
 	input->map_busy_ns = (double)vmm->set_access_busy_in_ns;
+	input->map_busy_host_ns = (double)vmm->set_access_busy_ns;
 	input->unmap_busy_ns = (double)vmm->unmap_busy_peer_ns;
 	for (uint32_t k = 0; k < input->nr_below; k++)
 		input->below[k] = learn_below(space, own, place_below(space, k));

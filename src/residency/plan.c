@@ -95,7 +95,8 @@ static int plan_keep(struct plan *plan, const struct plan_input *input, struct s
 	plan->far = malloc((stages->nr_tracked + 1u) * sizeof(*plan->far));
 	plan->kept = malloc((stages->nr_tracked + 1u) * sizeof(*plan->kept));
 	plan->end_ns = malloc((stages->nr_stages + 1u) * sizeof(*plan->end_ns));
-	if (!plan->stage_of_step || !plan->far || !plan->kept || !plan->end_ns)
+	plan->seen = calloc(stages->nr_stages + 1u, sizeof(*plan->seen));
+	if (!plan->stage_of_step || !plan->far || !plan->kept || !plan->end_ns || !plan->seen)
 		return -ENOMEM;
 	memcpy(plan->end_ns, model_end_ns(model), stages->nr_stages * sizeof(*plan->end_ns));
 	plan->lift_ns = input->nr_below > 1 ? input->below[1].in_ns : 0;
@@ -172,6 +173,7 @@ void plan_destroy(struct plan *plan)
 	free(plan->far);
 	free(plan->kept);
 	free(plan->end_ns);
+	free(plan->seen);
 	free(plan->action);
 	free(plan);
 }

@@ -93,9 +93,10 @@ struct plan_input {
 	double near_block_ns;
 	struct plan_below below[PLAN_BELOW_MAX];
 	double map_ns, unmap_ns; /* the host's time for a block of the device's own memory */
-	/* More for each block that is mapped beside copies from the host, and for each that is
-	 * unmapped beside copies between the device's own memory and the near place. */
-	double map_busy_ns, unmap_busy_ns;
+	/* More for each block that is mapped beside copies from the host; beside copies to the host
+	 * or kernels that read there; and for each that is unmapped beside copies between the device's
+	 * own memory and the near place. */
+	double map_busy_ns, map_busy_host_ns, unmap_busy_ns;
 	uint32_t haste; /* what the search may cost at most is halved so many times */
 };
 
@@ -126,6 +127,17 @@ struct plan_span {
 	uint32_t first, nr;
 };
 
+/* What was seen of a stage while its plan was followed, in all of those brackets: see explain.c. */
+struct stage_seen {
+	double ns, kernels_ns; /* of brackets that were timed: in all; of that, their own */
+	uint64_t nr_timed;     /* these brackets */
+	uint64_t nr_begun; /* brackets, from the begin of which to that of the next there were: */
+	struct happened {
+		uint64_t nr_brought, nr_ahead; /* blocks that brackets brought; that came before */
+		uint64_t nr_out, nr_calls;     /* that left; and mapping calls */
+	} all;
+};
+
 /* Its size follows steps and uses, never stages times lives. */
 struct plan {
 	uint32_t nr_stages, nr_steps, nr_tracked;
@@ -143,6 +155,9 @@ struct plan {
 	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
+	/* By stage, and brackets that were timed in all of them: whoever follows the plan counts. */
+	struct stage_seen *seen;
+	uint64_t nr_timed;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */
 	uint64_t work;			/* lives looked at while it was made */
 };

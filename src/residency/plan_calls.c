@@ -8,11 +8,13 @@
 
 #include "src/residency/plan_parts.h"
 
-/* The calls that would wait if copies ran all the time, times for how long they run: ns squared. */
+/* What the calls that would wait take more if all did, times for how long there is something to wait
+ * for: ns squared. */
 static double held_up(const struct plan_input *input, const struct calls *calls)
 {
 	return calls->nr_unmaps * input->unmap_busy_ns * calls->near_ns +
-	       calls->nr_maps * input->map_busy_ns * calls->in_ns;
+	       calls->nr_maps * (input->map_busy_ns * calls->in_ns +
+				 input->map_busy_host_ns * calls->host_ns);
 }
 
 double calls_and_ns(const struct plan_input *input, const struct calls *calls, double other_ns)

@@ -41,6 +41,9 @@ static const double none[PLAN_BELOW_MAX];
 /* Sums of the same times in another order differ by less. */
 #define ROUNDING 1e-9
 
+/* Sizes of lives that come and go, which are told apart. */
+#define POOLS_MAX 32u
+
 #define NO_ACTION UINT32_MAX
 #define NO_LIFE UINT32_MAX
 
@@ -53,9 +56,16 @@ struct model_life {
 	uint64_t used;	      /* the last turn whose stage, or one looked at in it, uses the life */
 	uint32_t last_action; /* recorded for it */
 	bool there;	      /* it has blocks somewhere */
+	bool is_new;	      /* since this stage */
 	bool kept;	      /* nobody writes it, and it is there always */
 	double lifted;	      /* of what is far, blocks that are near as well */
 	double least;	      /* blocks resident when fewest are, in this period */
+};
+
+/* Freed ranges of one size: their blocks below that are mapped, for the next life of that size. */
+struct model_pool {
+	double blocks; /* the size */
+	double in_place[PLAN_BELOW_MAX];
 };
 
 /* A walk over the lives that may be evicted after a stage. Those before a victim are of no use any
@@ -82,7 +92,9 @@ struct plan_model {
 	double near_moved;	 /* blocks to or from the near place, in this period */
 	double lifted;		 /* blocks, of all lives */
 	uint32_t *kept, nr_kept; /* lives that can be lifted */
-	bool lifts;		 /* something of them is far in this run */
+	struct model_pool pool[POOLS_MAX];
+	uint32_t *pool_of, nr_pools; /* by life: POOLS_MAX: none */
+	bool lifts;		     /* something of them is far in this run */
 	double time_ns, copied_ns;
 	double *rest_ns; /* by stage: the computation of those after it */
 	double *end_ns;	 /* by stage: when it ended, in the last run */
@@ -90,6 +102,7 @@ struct plan_model {
 	/* What is left of the links during the stage, in blocks. */
 	double slack_in[PLAN_BELOW_MAX], slack_out[PLAN_BELOW_MAX];
 	struct calls calls; /* of mapping, since they were last set */
+	double reads_ns;    /* for how long the stage's kernels read on the host */
 	double *reached;    /* by stage_life: what is resident there; NULL: not asked */
 	uint64_t turn, work;
 	struct plan_action *action;
@@ -113,6 +126,26 @@ static int find_kept(struct plan_model *m)
 			kept &= !s->life[s->visit[v]].written;
 		if (kept)
 			m->kept[m->nr_kept++] = t;
+	}
+	return 0;
+}
+
+/* The pools of lives that come and go. */
+static int find_pools(struct plan_model *m)
+{
+	const struct stages *s = m->stages;
+
+	m->pool_of = malloc((s->nr_tracked + 1u) * sizeof(*m->pool_of));
+	if (!m->pool_of)
+		return -ENOMEM;
+	for (uint32_t t = 0; t < s->nr_tracked; t++) {
+		uint32_t n = 0;
+
+		while (n < m->nr_pools && m->pool[n].blocks != s->blocks[t])
+			n++;
+		m->pool_of[t] = s->alive[t].nr < s->nr_stages ? n : POOLS_MAX;
+		if (m->pool_of[t] == m->nr_pools && n < POOLS_MAX)
+			m->pool[m->nr_pools++].blocks = s->blocks[t];
 	}
 	return 0;
 }
@@ -156,6 +189,8 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 		err = far_choose(input, stages, m->far);
 	if (!err && input->nr_below > 1)
 		err = find_kept(m);
+	if (!err)
+		err = find_pools(m);
 	if (err) {
 		model_destroy(m);
 		return err;
@@ -175,6 +210,7 @@ void model_destroy(struct plan_model *m)
 	free(m->rest_ns);
 	free(m->end_ns);
 	free(m->kept);
+	free(m->pool_of);
 	victims_destroy(m->victims);
 	free(m->action);
 	free(m);
@@ -290,6 +326,7 @@ static void note_copies(struct plan_model *m, const double in[], const double ou
 		m->near_moved += in[0] + out[0];
 	}
 	m->calls.in_ns += in[last] * input->below[last].in_ns;
+	m->calls.host_ns += out[last] * input->below[last].out_ns;
 }
 
 /* Of the blocks of a life from one on, in its order, how many belong to each place below. */
@@ -431,7 +468,16 @@ static void split_used(const struct plan_model *m, uint32_t life, double part[PL
 	split_coming(m, life, m->stages->blocks[life] - resident, part);
 }
 
-/* Map what a stage will use in place. */
+/* Of blocks, those that a freed range has. */
+static double take_pooled(double *pooled, double blocks)
+{
+	const double taken = MIN(*pooled, blocks);
+
+	*pooled -= taken;
+	return taken;
+}
+
+/* Map what a stage will use in place: a life that is new gets a freed range. */
 static void map_in_place(struct plan_model *m, uint32_t life)
 {
 	struct model_life *l = &m->life[life];
@@ -441,6 +487,8 @@ static void map_in_place(struct plan_model *m, uint32_t life)
 	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
 		double mapped = MAX(0, away[k] - l->in_place[k]);
 
+		if (l->is_new && m->pool_of[life] < POOLS_MAX)
+			mapped -= take_pooled(&m->pool[m->pool_of[life]].in_place[k], mapped);
 		m->calls.ns += mapped * m->input->below[k].map_ns;
 		m->calls.nr_maps += mapped;
 		l->in_place[k] = l->kept ? away[k] : MAX(away[k], l->in_place[k]);
@@ -470,8 +518,11 @@ static void drop_life(struct plan_model *m, uint32_t life)
 	l->there = false;
 	m->taken -= l->resident;
 	l->resident = l->dirty = 0;
-	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++)
+	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
+		if (m->pool_of[life] < POOLS_MAX)
+			m->pool[m->pool_of[life]].in_place[k] += l->in_place[k];
 		l->in_place[k] = 0;
+	}
 	victims_drop(m->victims, life);
 }
 
@@ -572,6 +623,7 @@ static double settle(struct plan_model *m, uint32_t g)
 	for (uint32_t i = first; i < end; i++) {
 		struct model_life *l = &m->life[m->stages->life[i].life];
 
+		l->is_new = !l->there;
 		add_life(m, m->stages->life[i].life);
 		l->used = m->turn;
 		need += MAX(0, m->level[i] - l->resident);
@@ -719,6 +771,7 @@ static double run(struct plan_model *m, uint32_t g)
 	total = MAX(total, add_streams(m, stage, t));
 	for (uint32_t k = 0; k < m->input->nr_below; k++)
 		find_slack(m, k, &t[k], total);
+	m->reads_ns = MIN(total, t[m->input->nr_below - 1].in_ns);
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[stage->first_life + i];
 		struct model_life *l = &m->life[life->life];
@@ -927,7 +980,7 @@ static bool run_period(struct plan_model *m)
 		m->time_ns += settle(m, g);
 		drop_lifted(m);
 		run_ns = run(m, g);
-		m->calls = (struct calls){0};
+		m->calls = (struct calls){.host_ns = m->reads_ns};
 		end_streams(m, &m->stages->stage[g]);
 		m->time_ns += overflow_ns(m);
 		lift_ahead(m, g, run_ns);
@@ -951,6 +1004,8 @@ static void start(struct plan_model *m, const double *level)
 	for (uint32_t t = 0; t < m->stages->nr_tracked; t++)
 		m->life[t] = (struct model_life){.last_action = NO_ACTION};
 	m->lifted = 0;
+	for (uint32_t n = 0; n < m->nr_pools; n++)
+		m->pool[n] = (struct model_pool){.blocks = m->pool[n].blocks};
 	m->lifts = false;
 	for (uint32_t n = 0; n < m->nr_kept; n++) {
 		m->life[m->kept[n]].kept = true;

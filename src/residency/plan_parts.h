@@ -137,11 +137,12 @@ double traffic_run(const struct plan_input *input, const struct stages *stages,
 /* ---- plan_calls.c */
 
 /* Mapping calls of a while: what they take beside nothing, how many of each kind there are, and for
- * how long copies run that make them wait: over the link of the place that is near, for those that
- * unmap; from the host, for those that map. */
+ * how long something runs that makes them wait: copies over the link of the place that is near, for
+ * those that unmap; copies from the host, and copies to it or kernels that read there, for those
+ * that map. */
 struct calls {
 	double ns, nr_maps, nr_unmaps;
-	double near_ns, in_ns;
+	double near_ns, in_ns, host_ns;
 };
 
 /* The calls' time, where so much time passes besides them; the copies run in all of it. */

@@ -93,6 +93,13 @@ struct period_mark {
 	double ns;	       /* its end, by the device's clock */
 };
 
+/* Since when something is counted for which stage: see explain.c. */
+struct explained {
+	struct stage_seen *stage; /* of the newest bracket begun; NULL: none that counts */
+	struct happened before;	  /* in the space, until it began */
+	double end_ns;		  /* of the last bracket that was timed; 0: none was */
+};
+
 /*
  * What is known of one device's brackets, and the plan being followed for it. Steps and stages are
  * counted since the plan began, through all periods: stage number = period * nr_stages + stage.
@@ -129,6 +136,7 @@ struct planner {
 	uint32_t next_action;	/* of the plan's list */
 	uint64_t action_period; /* the period that next_action belongs to */
 	int error;		/* of a move made by progress, for the next bracket */
+	struct explained explained;
 };
 
 struct residency {
@@ -325,6 +333,20 @@ void tried_settle(struct weir_space *space, struct planner *p);
 
 /* Forget the plans that were set aside, and how many there were. */
 void tried_forget(struct planner *p);
+
+/* ---- explain.c */
+
+/* A bracket at a place of the plan that is followed begins: what happens from here on is its. */
+void explain_begun(const struct weir_space *space, struct planner *p, uint64_t place);
+
+/* One is done: its begin and end, by the device's clock. */
+void explain_done(struct planner *p, uint64_t place, double begin_ns, double end_ns);
+
+/* Whether too little of the plan was measured to say what happened under it. */
+bool explain_wants_times(const struct plan *plan);
+
+/* The plan is not followed from here on, or another one is. */
+void explain_forget(struct planner *p);
 
 /* ---- pending.c */
 

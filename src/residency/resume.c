@@ -18,6 +18,7 @@ void resume_suspend(struct weir_space *space, struct planner *p)
 	p->suspended = p->plan;
 	p->plan = NULL;
 	p->nr_pending = 0;
+	explain_forget(p);
 }
 
 /* Tie lives of the plan to ranges that were allocated meanwhile, from an event on. */

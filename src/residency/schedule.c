@@ -73,7 +73,7 @@ bool schedule_wants_plans(const struct planner *p)
 
 bool schedule_wants_times(const struct planner *p)
 {
-	return !p->plan || !p->settled;
+	return !p->plan || !p->settled || explain_wants_times(p->plan);
 }
 
 bool schedule_evicts(const struct range *range)

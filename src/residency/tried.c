@@ -90,6 +90,7 @@ void tried_set_aside(struct planner *p)
 	qsort(t->tied, t->nr_tied, sizeof(t->tied[0]), compare_tied);
 	p->tried = t;
 	p->plan = NULL;
+	explain_forget(p);
 	p->life_of_event = p->step_of_event = NULL;
 	p->period_ns = 0;
 }

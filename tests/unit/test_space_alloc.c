@@ -180,22 +180,22 @@ static void test_space_default_block_of_large_budgets(void **state)
 		uint64_t granularity_bytes, gpu_bytes, block_bytes;
 	} row[] = {
 		{MIB(2), MIB(1024) * 128, MIB(56)},
-		{MIB(2), 512 * MIB(56), MIB(56)},
-		{MIB(2), 512 * MIB(56) - 1, MIB(28)},
-		{MIB(2), 512 * MIB(28), MIB(28)},
-		{MIB(2), 512 * MIB(28) - 1, MIB(16)},
-		{MIB(2), 512 * MIB(16), MIB(16)},
-		{MIB(2), 512 * MIB(16) - 1, MIB(8)},
+		{MIB(2), 200 * MIB(56), MIB(56)},
+		{MIB(2), 200 * MIB(56) - 1, MIB(28)},
+		{MIB(2), 200 * MIB(28), MIB(28)},
+		{MIB(2), 200 * MIB(28) - 1, MIB(16)},
+		{MIB(2), 200 * MIB(16), MIB(16)},
+		{MIB(2), 200 * MIB(16) - 1, MIB(8)},
 		{MIB(2), 64 * MIB(8), MIB(8)},
 		{MIB(2), 64 * MIB(8) - 1, MIB(4)},
 		{MIB(2), 64 * MIB(4), MIB(4)},
 		{MIB(2), 64 * MIB(4) - 1, MIB(2)},
 		{MIB(2), 2 * MIB(2), MIB(2)},
 		/* A granularity that a size is no multiple of: the next one that is. */
-		{MIB(32), 512 * MIB(56), MIB(64)},
-		{MIB(32), 512 * MIB(28), MIB(32)},
+		{MIB(32), 200 * MIB(56), MIB(64)},
+		{MIB(32), 200 * MIB(28), MIB(32)},
 		{MIB(32), MIB(128), MIB(32)},
-		{MIB(16), 512 * MIB(28), MIB(32)},
+		{MIB(16), 200 * MIB(28), MIB(32)},
 	};
 
 	(void)state;

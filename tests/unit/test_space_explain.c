@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a space says of its plans: nothing without one; with one, stage by stage, times that add up to
+ * what the program took, and the blocks and calls of the space's statistics.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/residency/residency.h"
+#include "tests/support/space.h"
+#include "weir/explain.h"
+
+#define BLOCK KIB(16)
+#define NR_RANGES 8u
+#define PASSES 16u
+
+static char *explain(struct test_space *t)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *file = open_memstream(&text, &bytes);
+
+	assert_non_null(file);
+	assert_int_equal(weir_space_explain(t->space, file), 0);
+	assert_int_equal(fclose(file), 0);
+	return text;
+}
+
+static void expect_text(struct test_space *t, const char *what)
+{
+	char *text = explain(t);
+
+	if (!strstr(text, what))
+		fail_msg("not '%s' in: %s", what, text);
+	free(text);
+}
+
+/* Walk over ranges of which half fit, each with a temporary. */
+static void pass(struct test_space *t, uint8_t *const range[])
+{
+	for (uint32_t i = 0; i < NR_RANGES; i++) {
+		uint8_t *temporary = do_alloc(t, BLOCK, 0);
+
+		do_fill(t, 0, temporary, BLOCK, 7);
+		do_change(t, 0, range[i], 2 * BLOCK, 1, 1);
+		do_free(t, temporary, 0);
+	}
+}
+
+static void open_walk(struct test_space *t, uint8_t *range[])
+{
+	test_space_open(t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, NR_RANGES, 40);
+	for (uint32_t i = 0; i < NR_RANGES; i++) {
+		range[i] = do_alloc(t, 2 * BLOCK, 0);
+		do_fill(t, 0, range[i], 2 * BLOCK, 1);
+	}
+}
+
+/* The figures of the line that sums up: the columns from "measured" on. */
+struct all {
+	uint32_t nr_brackets;
+	double planned, measured, kernels, waited, brought, ahead, out, calls;
+};
+
+static struct all read_all(struct test_space *t)
+{
+	char *text = explain(t), *line = strstr(text, "    all ");
+	struct all all;
+
+	assert_non_null(line);
+	assert_int_equal(sscanf(line, " all %u %lf %lf %lf %lf %lf %lf %lf %lf", &all.nr_brackets,
+				&all.planned, &all.measured, &all.kernels, &all.waited,
+				&all.brought, &all.ahead, &all.out, &all.calls),
+			 9);
+	free(text);
+	return all;
+}
+
+static uint64_t nr_in(const struct weir_space_stats *stats)
+{
+	return stats->nr_moves[WEIR_CAUSE_DEMAND] + stats->nr_moves[WEIR_CAUSE_PREFETCH];
+}
+
+static void test_space_explain_adds_up(void **state)
+{
+	const uint32_t nr = 4;
+	struct weir_space_stats before, after;
+	uint8_t *range[NR_RANGES];
+	struct test_space t;
+	struct all all;
+	uint64_t begin;
+	double ms;
+
+	(void)state;
+	open_walk(&t, range);
+	expect_text(&t, "gpu0: no plan: no repetition is known");
+	for (uint32_t i = 0; i < PASSES; i++)
+		pass(&t, range);
+	do_sync(&t);
+	assert_non_null(t.space->residency->planner[0].plan);
+	/* What follows is measured by the test, in the steady state. */
+	weir_space_query(t.space, &before);
+	begin = weir_machine_now_ns(t.machine);
+	for (uint32_t i = 0; i < nr; i++)
+		pass(&t, range);
+	do_sync(&t);
+	ms = (double)(weir_machine_now_ns(t.machine) - begin) / 1e6 / nr;
+	weir_space_query(t.space, &after);
+	all = read_all(&t);
+	assert_int_equal(all.nr_brackets, 2 * NR_RANGES);
+	assert_true(all.measured > 0.8 * ms && all.measured < 1.25 * ms);
+	assert_true(all.planned > 0 && all.kernels > 0);
+	assert_true(fabs(all.measured - all.kernels - all.waited) < 0.01);
+	assert_true(all.out > 0 && all.calls > 0);
+	assert_true(fabs(all.ahead + all.brought - (double)(nr_in(&after) - nr_in(&before)) / nr) <
+		    2);
+	test_space_close(&t);
+}
+
+/* What differs from the repetition suspends the plan, which is still explained. */
+static void test_space_explain_suspended(void **state)
+{
+	uint8_t *range[NR_RANGES];
+	struct test_space t;
+
+	(void)state;
+	open_walk(&t, range);
+	for (uint32_t i = 0; i < PASSES; i++)
+		pass(&t, range);
+	do_change(&t, 0, range[5], BLOCK, 1, 1);
+	expect_text(&t, "what the program does now differs");
+	(void)read_all(&t);
+	test_space_close(&t);
+}
+
+static void test_space_explain_fixed(void **state)
+{
+	struct test_space t;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_FIXED, BLOCK, 4, 4);
+	expect_text(&t, "gpu0: no plan: the space is fixed");
+	test_space_close(&t);
+}
+
+static void test_space_explain_cannot_write(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct test_space t;
+
+	(void)state;
+	assert_non_null(full);
+	setbuf(full, NULL);
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 4);
+	assert_int_equal(weir_space_explain(t.space, full), -EIO);
+	fclose(full);
+	test_space_close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_space_explain_adds_up),
+		cmocka_unit_test(test_space_explain_suspended),
+		cmocka_unit_test(test_space_explain_fixed),
+		cmocka_unit_test(test_space_explain_cannot_write),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
