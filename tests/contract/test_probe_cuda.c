@@ -368,7 +368,7 @@ static void calls_fail(int nr_devices, uint64_t nr_tried)
 
 static void test_probe_cuda_driver_calls_fail(void **state)
 {
-	static const struct test_amount failures = {20, 4, 200};
+	static const struct test_amount failures = {10, 4, 200};
 
 	(void)state;
 	if (TEST_TSAN && !getenv("WEIR_TEST_LONG"))
