@@ -15,15 +15,15 @@ set -u
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/dropin.sh"
 without_sanitizer
-export FAKECUDA_HBM_BYTES=268435456 FAKECUDA_REPORT="$dir/report"
+export FAKECUDA_HBM_BYTES=67108864 FAKECUDA_REPORT="$dir/report"
 
 for name in slices slices-written strays; do
 	"$programs/steady" $name >plain || fail "the program fails by itself: $name" plain
 	for mode in fast safe; do
-		same $mode 27MiB "$programs/steady" $name
+		same $mode 7MiB "$programs/steady" $name
 		has stats.json '"windows": [1-9][0-9]{2,}'
 	done
-	same fixed 27MiB "$programs/steady" $name
+	same fixed 7MiB "$programs/steady" $name
 	has stats.json '"windows": 0'
 	echo "ok - $name is right"
 done

@@ -6,7 +6,7 @@
 # of it, and those of host memory used in place. That blocks moved, and were used in place, is
 # checked beside it. Needs WEIR and SOURCE_DIR. Prints a line a test.
 #
-# Takes 15 s of a processor: real training, with 1,500 blocks so that many move.
+# Takes 8 s of a processor: real training, with 1,500 blocks so that many move.
 #
 # Labels: slow
 set -u
@@ -18,10 +18,10 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-block=16384
+block=8192
 # Small slices and blocks, so that there are 1,500 blocks and many brackets; with the two epochs of
 # warm-up, the last two follow a plan.
-common="--machine laptop --nodes 5k --slice 1k --block-size $block --data real --epochs 2"
+common="--machine laptop --nodes 2500 --slice 500 --block-size $block --data real --epochs 2"
 
 # result FILE MANAGER: its line.
 result()
