@@ -20,7 +20,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGraphDestroy(CUgraph graph);
 
 enum { PASSES = 24, TIMES = 4, ROUNDS = 12, LAUNCHES = 300, RELAXED = 2 };
-enum { SLICES = 20, SLICE_BYTES = 1 << 20, SLICE_WORDS = SLICE_BYTES / 4 };
+enum { SLICES = 20, SLICE_BYTES = 4 << 20, SLICE_WORDS = SLICE_BYTES / 4 };
 
 static void pass_begin(uint64_t pass, CUstream stream)
 {
