@@ -4,8 +4,8 @@
  * are there, the driver sees no race and no leak, the description can be written, read, and handed
  * to weir_machine_cuda(); and whichever driver call fails, the measurement ends with an error, or
  * without one where there is another way, and gives everything back. Under the thread sanitizer,
- * which looks at every byte that is copied, no call fails but with WEIR_TEST_LONG. Under the address
- * sanitizer there are two devices, and one where calls fail.
+ * which looks at every byte that is copied, no call fails but with WEIR_TEST_LONG. Under the
+ * address sanitizer there are two devices, and one where calls fail.
  *
  * Takes 8 s of a processor: a whole measurement for each call that fails.
  *

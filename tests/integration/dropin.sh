@@ -5,8 +5,8 @@
 # `weir run` from the outside: a program that knows nothing of weir computes the same under it on the
 # driver without a GPU, however it reaches the driver and with less GPU memory than it allocates;
 # what is said of it, and recorded; and what is refused. Needs WEIR, BUILD_DIR, SOURCE_DIR,
-# FAKECUDA_DRIVER, CC and python3. Prints a line a test. WEIR_TEST_LONG: arrays of
-# megabytes, with more budgets and modes.
+# FAKECUDA_DRIVER, CC and python3. Prints a line a test. WEIR_TEST_LONG: arrays of megabytes, with
+# more budgets and modes.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #

@@ -241,11 +241,11 @@ for ways in "--copied" "--threads 3 --reach per-thread --async --streams 0" "--s
 	budgets=1MiB
 	[ -n "$many" ] && [ -z "${WEIR_TEST_LONG-}" ] || budgets="60MiB 1MiB"
 	for budget in $budgets; do
-		ends 0 --learn many$many --gpu-budget $budget -- "$@"
+		ends 0 --learn many$many --gpu-budget "$budget" -- "$@"
 		right "program $ways"
 		[ "$(kernels many$many open)" = 'gather load_table ' ] ||
 			fail "program $ways: others are open" many$many err
-		ends 0 --kernels many$many --gpu-budget $budget -- "$@"
+		ends 0 --kernels many$many --gpu-budget "$budget" -- "$@"
 		right "--kernels, program $ways"
 		many=$many-
 	done

@@ -31,7 +31,8 @@ all_ways()
 	take_modes "safe fast" fixed
 	for part in 3 ${WEIR_TEST_LONG:+2}; do
 		for mode in $modes; do
-			same $mode $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
+			same "$mode" $((threads * arrays * 3 * 65536 / part)) \
+				"$programs/program" "$@"
 		done
 	done
 }
@@ -129,7 +130,7 @@ for streams in all thread; do
 		fail "copies fail by themselves" plain
 	take_modes fast "safe fixed"
 	for mode in $modes; do
-		same $mode 1MiB "$programs/copies" $streams asked
+		same "$mode" 1MiB "$programs/copies" $streams asked
 	done
 	unset FAKECUDA_UNEXPORTED
 done

@@ -8,9 +8,9 @@
  * that takes a space. A second script goes between three places, a third one between four.
  * Single-threaded; what threads do to each other is not looked at.
  *
- * The first round takes one call in 13, but of the first script one in 31, and one in 37 where it is
- * on two devices or compares what leaves; of the other three rounds each takes one in 83. What
- * repeats has other periods. All take each with WEIR_TEST_LONG.
+ * The first round takes one call in 13, but of the first script one in 31, and one in 37 where it
+ * is on two devices or compares what leaves; of the other three rounds each takes one in 83. What
+ * repeats in a script has other periods. All take each with WEIR_TEST_LONG.
  *
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run. An
  * argument is a pattern of the tests to run.

@@ -24,9 +24,9 @@ without_sanitizer()
 	fi
 }
 
-# take_modes ALWAYS OTHERS: the modes in which the next one of many alike programs runs go to $modes:
-# those that have most to do with what the program does, and each second time one of the others, in
-# turn; all with WEIR_TEST_LONG.
+# take_modes ALWAYS OTHERS: the modes in which the next one of many alike programs runs go to
+# $modes: those that have most to do with what the program does, and each second time one of the
+# others, in turn; all with WEIR_TEST_LONG.
 turn=0
 take_modes()
 {

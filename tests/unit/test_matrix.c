@@ -624,7 +624,7 @@ static void test_matrix_interrupted(void **state)
 	weir_machine_close(machine);
 }
 
-/* Fail each call of a run in turn, or some under a sanitizer; it ends with the error or goes well, and
+/* Fail each call of a run in turn, or some if sanitized; it ends with the error or goes well, and
  * leaves nothing. */
 static void faults(const char *name, const struct matrix_params *p)
 {

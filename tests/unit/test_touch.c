@@ -378,7 +378,7 @@ static void test_touch_interrupted(void **state)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Fail each call of a run in turn, or some under a sanitizer; it ends with the error or goes well, and
+/* Fail each call of a run in turn, or some if sanitized; it ends with the error or goes well, and
  * leaves nothing. */
 static void faults(const char *name, const struct touch_params *p)
 {
