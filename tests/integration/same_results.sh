@@ -67,16 +67,15 @@ for percent in 50 25; do
 	others=weir # zerocopy uses nearly all in place, whatever there is
 	[ $percent != 25 ] || others="zerocopy,weir"
 	# shellcheck disable=SC2086
-	run $percent $common --manager "native,malloc,$others" \
-		--gpu-budget $((peak * percent / 100))
+	run $percent $common --manager native,malloc,$others --gpu-budget $((peak * percent / 100))
 	for manager in native malloc; do
 		result "$file" $manager |
 			grep -q '"status":"out-of-memory","epoch_s":\[\]' ||
 			fail "$manager holds what does not fit" "$file"
 	done
 	for manager in $(echo "$others" | tr , ' '); do
-		result "$file" $manager | grep -q '"status":"ok"' || fail "$manager fails" "$file"
-		[ "$(losses "$file" $manager)" = "$want" ] ||
+		result "$file" "$manager" | grep -q '"status":"ok"' || fail "$manager fails" "$file"
+		[ "$(losses "$file" "$manager")" = "$want" ] ||
 			fail "$manager's losses at $percent % are not native's: $want" "$file"
 	done
 	in=$(bytes "$file" weir 'host->gpu0' demand)
