@@ -63,7 +63,7 @@ help:
 	@echo 'make all      build into build/; the program is build/weir'
 	@echo 'make cuda     compile the CUDA kernels into build/, where nvcc is'
 	@echo 'make demo     install what is missing, build, run the demonstration'
-	@echo 'make check    install what is missing, build, run all tests and linters'
+	@echo 'make check    install what is missing, build, run all tests'
 	@echo 'make check-long  what of that can go on for ever, for most of an hour'
 	@echo 'make lint     linters alone'
 	@echo 'make format   format the C sources in place'

@@ -5,7 +5,8 @@
 # `weir run` from the outside: a program that knows nothing of weir computes the same under it on the
 # driver without a GPU, however it reaches the driver and with less GPU memory than it allocates;
 # what is said of it, and recorded; and what is refused. Needs WEIR, BUILD_DIR, SOURCE_DIR,
-# FAKECUDA_DRIVER, CC and python3. Prints a line a test. WEIR_TEST_LONG: arrays of megabytes.
+# FAKECUDA_DRIVER, CC and python3. Prints a line a test. WEIR_TEST_LONG: arrays of megabytes, with
+# more budgets and modes.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
@@ -55,7 +56,7 @@ echo "ok - a wrong word is found, and is the program's own failure"
 
 # Where memory moves: the same sums with a half and a fifth of it, by every way; what came and went
 # is told, and no block moved beneath a kernel.
-few=262144
+few=131072
 [ -z "${WEIR_TEST_LONG-}" ] || few=1048576
 for ways in "--arrays 10 --bytes $((2 * few))" "--arrays 10 --bytes $((2 * few)) --async --streams 3" \
 	"--arrays 8 --bytes $few --reach dlsym --threads 3 --async --spin" \
@@ -63,8 +64,9 @@ for ways in "--arrays 10 --bytes $((2 * few))" "--arrays 10 --bytes $((2 * few))
 	"--arrays 8 --bytes $((2 * few)) --reach per-thread --threads 2 --async"; do
 	# shellcheck disable=SC2086 # words
 	"$program" $ways >plain || fail "the program fails by itself" plain
+	take_modes "$((4 * few))" "$((10 * few))" # budgets
 	for mode in safe fast; do
-		for budget in $((10 * few)) $((4 * few)); do
+		for budget in $modes; do
 			rm -f report
 			# shellcheck disable=SC2086 # words
 			FAKECUDA_REPORT="$dir/report" under 0 --mode $mode --when always --gpu-budget $budget \
@@ -114,7 +116,8 @@ echo "ok - what launches name is recorded, and replayed"
 for name in sizes destroy other-context same-context kept \
 	per-thread child child-uses pool refused frees free-relaxed free-local; do
 	FAKECUDA_DEVICES=2 timeout 20 "$cases" $name >plain || fail "case $name fails" plain
-	for trace in "" "--trace cases.trace"; do
+	take_modes "" --trace
+	for trace in "" ${modes:+"--trace cases.trace"}; do
 		rm -f report
 		# shellcheck disable=SC2086 # words
 		FAKECUDA_DEVICES=2 FAKECUDA_REPORT="$dir/report" timeout 20 \
@@ -133,8 +136,8 @@ echo "ok - what programs rarely do"
 # before can do all; a capture is not spoiled by another thread's cuMemFree(), and the memory comes back.
 for name in child-uses child-first free-relaxed free-local; do
 	timeout 20 "$cases" $name >plain || fail "case $name fails" plain
-	for mode in fixed "safe --when oom" "safe --when always" "fast --when oom" \
-		"fast --when always"; do
+	for mode in fixed "safe --when always" "fast --when oom" \
+		${WEIR_TEST_LONG:+"safe --when oom" "fast --when always"}; do
 		rm -f report
 		# shellcheck disable=SC2086 # words
 		FAKECUDA_REPORT="$dir/report" timeout 30 "$WEIR" run --mode $mode --gpu-budget 16MiB \

@@ -6,7 +6,7 @@
 # without a GPU, with less GPU memory than they allocate; also where kernels use what their launches
 # do not name. In mode fast such a program may end with a fault, and then it is said. Needs WEIR,
 # BUILD_DIR, SOURCE_DIR, FAKECUDA_DRIVER. Prints a line a test. WEIR_TEST_LONG: all ways to the
-# driver with all numbers of streams and threads, another budget, and mode fixed for all programs.
+# driver with all numbers of streams and threads, another budget, and all modes for all programs.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
@@ -26,11 +26,13 @@ all_ways()
 {
 	threads=$1
 	shift
-	set -- --arrays $arrays --bytes $bytes --passes 6 --threads "$threads" --copied "$@"
+	set -- --arrays $arrays --bytes $bytes --passes 3 --threads "$threads" --copied "$@"
 	"$programs/program" "$@" >plain || fail "the program fails by itself: $*" plain
+	take_modes "safe fast" fixed
 	for part in 3 ${WEIR_TEST_LONG:+2}; do
-		for mode in fixed safe fast; do
-			same $mode $((threads * arrays * 3 * 65536 / part)) "$programs/program" "$@"
+		for mode in $modes; do
+			same "$mode" $((threads * arrays * 3 * 65536 / part)) \
+				"$programs/program" "$@"
 		done
 	done
 }
@@ -60,7 +62,7 @@ echo "ok - programs compute the same in all modes"
 # Kernels that use what their launches do not name, with three times the budget.
 for name in copied copied-async copied-unified copied-on variable list graph; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
-	take_modes "safe fast" fixed
+	take_modes fast "safe fixed"
 	for mode in $modes; do
 		same "$mode" 1MiB "$programs/hidden" $name
 	done
@@ -70,7 +72,7 @@ echo "ok - what a launch does not name is there"
 # Streams that share memory, contexts, calls that fail.
 for name in side other-context no-events reset-open; do
 	timeout 30 "$programs/streams" $name >plain || fail "$name fails by itself" plain
-	take_modes "safe fast" fixed
+	take_modes fast "safe fixed"
 	for mode in $modes; do
 		same "$mode" 1MiB "$programs/streams" $name
 	done
@@ -82,7 +84,7 @@ export FAKECUDA_REUSE=1 FAKECUDA_DEVICES=2
 for name in reused released reset; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	has plain '^the same handle 1$'
-	take_modes "safe fast" fixed
+	take_modes fast "safe fixed"
 	for mode in $modes; do
 		same "$mode" 1MiB "$programs/hidden" $name
 	done
@@ -93,7 +95,7 @@ echo "ok - handles that are used again"
 # Textures hide addresses from launches, and tensor maps may.
 for name in linear picture reference maps; do
 	timeout 30 "$programs/textures" $name >plain || fail "$name fails by itself" plain
-	take_modes "safe fast" fixed
+	take_modes fast "safe fixed"
 	for mode in $modes; do
 		same "$mode" 1MiB "$programs/textures" $name
 	done
@@ -108,7 +110,8 @@ for name in linear picture reference; do
 	has err '^weir: a texture lies in an allocation: from here on any kernel may use any'
 done
 FAKECUDA_HIDE_MAPS=1 "$programs/textures" maps >plain || fail "maps fails by itself" plain
-for mode in fixed safe fast; do
+take_modes fast "safe fixed"
+for mode in $modes; do
 	FAKECUDA_HIDE_MAPS=1 same "$mode" 1MiB "$programs/textures" maps
 done
 FAKECUDA_HIDE_MAPS=1 "$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB -- \
@@ -125,8 +128,9 @@ for streams in all thread; do
 	export FAKECUDA_UNEXPORTED=1
 	timeout 30 "$programs/copies" $streams asked >plain ||
 		fail "copies fail by themselves" plain
-	for mode in fixed safe fast; do
-		same $mode 1MiB "$programs/copies" $streams asked
+	take_modes fast "safe fixed"
+	for mode in $modes; do
+		same "$mode" 1MiB "$programs/copies" $streams asked
 	done
 	unset FAKECUDA_UNEXPORTED
 done
@@ -136,8 +140,10 @@ echo "ok - copies and fills find their memory"
 # it is where a kernel follows pointers in some launches alone.
 for name in stored stored-large stored-late both-modes; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
-	same fixed 1MiB "$programs/hidden" $name
-	same safe 1MiB "$programs/hidden" $name
+	take_modes safe fixed
+	for mode in $modes; do
+		same "$mode" 1MiB "$programs/hidden" $name
+	done
 	right_or_explained 1MiB always "$programs/hidden" $name
 done
 echo "ok - a fault is explained"
@@ -146,10 +152,11 @@ echo "ok - a fault is explained"
 # third of the memory, where what comes later waits for them no longer than --hold says.
 for name in waiting waiting-chain waiting-thread; do
 	timeout 30 "$programs/streams" $name >plain || fail "$name fails by itself" plain
-	for mode in fixed safe fast; do
+	same fixed 1MiB "$programs/streams" $name
+	for mode in safe fast; do
 		same "$mode" 16MiB "$programs/streams" $name
 		same "$mode" 1MiB "$programs/streams" $name
-		[ "$mode" = fixed ] || options="--hold 50"
+		options="--hold 50"
 		same "$mode" 1MiB "$programs/streams" $name
 		options=
 	done

@@ -41,7 +41,8 @@ export OUT=$dir/out
 
 skip=()
 if [ -z "${WEIR_TEST_LONG-}" ]; then
-	for name in backend graph space_atomic space_threads _lists chunk_random mem_random; do
+	for name in backend spaces remap memory matrix solver graph space_atomic space_threads \
+		_lists chunk_random mem_random; do
 		skip+=(--skip "$name")
 	done
 fi

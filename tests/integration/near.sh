@@ -216,7 +216,7 @@ plans()
 		'--near gpu1:4MiB --near-rate 1.5GB/s'
 	has "$dir/rate.out" ' from host +its MIN'
 	looked rate gpu1
-	run sizes --machine h200x4 --nodes "${WEIR_TEST_LONG:+200k,}500k" --gpu-budget 2GB \
+	run sizes --machine h200x4 --nodes "200k${WEIR_TEST_LONG:+,500k}" --gpu-budget 2GB \
 		--near gpu2:500MB --oracle --manager native,weir,weir+near-copy,weir+near
 	looked sizes gpu2
 }

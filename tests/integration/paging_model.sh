@@ -35,7 +35,9 @@ command -v spin >/dev/null || {
 explore()
 {
 	mkdir -p "$dir/$1" && cd "$dir/$1" || exit 1
-	kind=-DSAFETY look=""
+	# With -O2 a short search takes less, and compiling it more than that.
+	kind=-DSAFETY look="" optimise=-O1
+	[ "${WEIR_PAGING_MODEL-}" != full ] || optimise=-O2
 	case $3 in
 	*-DNP*) kind="" look=-l ;;
 	*-DBITSTATE*) look=-w34 ;;
@@ -49,7 +51,7 @@ explore()
 	esac
 	# shellcheck disable=SC2086 # words are meant to be split
 	if spin $2 -a "$model" >log 2>&1 &&
-		$CC -std=gnu11 -O2 -w $kind -DNOREDUCE -DPT_ARCH_MODEL -DMEMLIM=10000 \
+		$CC -std=gnu11 $optimise -w $kind -DNOREDUCE -DPT_ARCH_MODEL -DMEMLIM=10000 \
 			-I"$SOURCE_DIR" -I"$SOURCE_DIR/include" $3 pan.c -o pan >>log 2>&1; then
 		./pan $look -m200000 >>log 2>&1
 	fi

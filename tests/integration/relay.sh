@@ -9,7 +9,7 @@
 #
 # Takes 6 s of a processor: real bytes, which are made, copied twice and compared.
 #
-# Labels: sanitized-only
+# Labels: slow
 set -euo pipefail
 
 program=${BUILD_DIR:?the build}/bench/bench_relay

@@ -5,7 +5,7 @@
 # members, the same bytes twice, on the driver without a GPU too, a page of the results, and one line
 # and status 2 for each thing that can be wrong.
 #
-# Labels: sanitized-only
+# Labels: slow
 # Timeout: 120
 set -euo pipefail
 

@@ -6,7 +6,7 @@
 # priorities, and one line and a status for each thing that can be wrong. Needs WEIR, BUILD_DIR,
 # SOURCE_DIR, FAKECUDA and python3. Prints a line a test. Under a sanitizer graphs are smaller.
 #
-# Labels: sanitized-only
+# Labels: slow
 set -euo pipefail
 
 weir=${WEIR:?the program}

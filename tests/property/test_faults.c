@@ -8,9 +8,9 @@
  * that takes a space. A second script goes between three places, a third one between four.
  * Single-threaded; what threads do to each other is not looked at.
  *
- * The first round takes a fourth of the calls, but of the first script a sixth, and an eighth where
- * it is on two devices or compares what leaves; of the other three rounds each takes one in
- * fifteen. All take each with WEIR_TEST_LONG.
+ * The first round takes one call in 13, but of the first script one in 31, and one in 37 where it
+ * is on two devices or compares what leaves; of the other three rounds each takes one in 83. What
+ * repeats in a script has other periods. All take each with WEIR_TEST_LONG.
  *
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run. An
  * argument is a pattern of the tests to run.
@@ -70,14 +70,14 @@ struct script {
 static const struct script script_plan = {
 	PLAN_STEPS,
 	.blocks = {[GPU0] = 16, [HOST] = 48},
-	.apart = 10,
+	.apart = 31,
 };
 
 /* The same with a second GPU, which uses what the first one does. */
 static const struct script script_devices = {
 	PLAN_STEPS,
 	.blocks = {[HOST] = 48, [GPU0] = 16, [GPU1] = 8},
-	.apart = 12,
+	.apart = 37,
 	.both = true,
 };
 
@@ -91,7 +91,7 @@ static const struct script script_compare = {
 	.nr_after = ARRAY_LEN(after),
 	.blocks = {[GPU0] = 16, [HOST] = 48},
 	.nr_calls = 500,
-	.apart = 12,
+	.apart = 37,
 	.compares = true,
 };
 
@@ -100,7 +100,7 @@ static const struct script script_places = {
 	.nr_before = ARRAY_LEN(places),
 	.blocks = {[GPU0] = 12, [GPU1] = 16, [HOST] = 24},
 	.nr_calls = 300,
-	.apart = 4,
+	.apart = 13,
 };
 
 static const struct script script_neighbours = {
@@ -108,7 +108,7 @@ static const struct script script_neighbours = {
 	.nr_before = ARRAY_LEN(neighbours),
 	.blocks = {[GPU0] = 8, [GPU1] = NEAR_BLOCKS, [GPU2] = 16, [HOST] = 24},
 	.nr_calls = 300,
-	.apart = 4,
+	.apart = 13,
 };
 
 static struct run {
@@ -713,7 +713,7 @@ static bool may_go_unseen(const struct script *script)
 static void each_call(const struct script *script, uint32_t round, uint32_t nr, int err,
 		      bool give_up)
 {
-	const uint64_t usually = round == 1 ? script->apart : 25;
+	const uint64_t usually = round == 1 ? script->apart : 83;
 	uint64_t apart = test_amount(NULL, (struct test_amount){usually, usually, 1});
 	const char *only = getenv("FAULT_AT");
 	struct faults faults = {.nr = nr, .err = err, .give_up = give_up};

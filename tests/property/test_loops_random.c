@@ -446,7 +446,7 @@ static void run_sequence(uint64_t seed)
 
 static void test_loops_random_sequences(void **state)
 {
-	static const struct test_amount sequences = {14, 3, 1000};
+	static const struct test_amount sequences = {12, 2, 1000};
 	uint32_t nr = test_seeds_run(sequences, &tracing, run_sequence);
 
 	(void)state;

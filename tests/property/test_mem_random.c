@@ -483,7 +483,7 @@ static void run_seed(uint64_t seed)
 
 static void test_mem_random(void **state)
 {
-	static const struct test_amount seeds = {15, TEST_TSAN ? 2 : 5, 200};
+	static const struct test_amount seeds = {6, 2, 200};
 	const char *only = getenv("MEM_SEED");
 	uint64_t nr = test_amount("MEM_SEEDS", seeds);
 

@@ -6,14 +6,15 @@
  * removed, some of them in a neighbour's memory, calls while online. After each sequence the bytes
  * and the whole table are right.
  *
- *   PAGED_SEEDS    sequences [100]
+ *   PAGED_SEEDS    sequences [100, or 30 under a sanitizer]
  *   PAGED_SEED     the first one's seed [1]
  *
  * Labels: threads
- * Long: PAGED_SEEDS=2000
+ * Long: yes
  */
 #include <pthread.h>
 
+#include "tests/support/amount.h"
 #include "tests/unit/test_paged.h"
 
 #define NR_CALLS 40u
@@ -382,16 +383,11 @@ static void one_sequence(uint64_t seed)
 	paged_machine_close(&run.t);
 }
 
-static uint64_t number_of(const char *name, uint64_t usual)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoull(text, NULL, 10) : usual;
-}
-
 static void test_paged_random(void **unused)
 {
-	uint64_t first = number_of("PAGED_SEED", 1), nr = number_of("PAGED_SEEDS", 100);
+	static const struct test_amount sequences = {100, 30, 2000}, one = {1, 1, 1};
+	const uint64_t first = test_amount("PAGED_SEED", one);
+	const uint64_t nr = test_amount("PAGED_SEEDS", sequences);
 
 	(void)unused;
 	for (uint64_t i = 0; i < nr; i++)

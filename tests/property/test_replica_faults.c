@@ -9,7 +9,7 @@
  *
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run.
  *
- * One call in ten fails, or each with WEIR_TEST_LONG.
+ * One call in 67 fails, or each with WEIR_TEST_LONG.
  *
  * Timeout: 300
  * Long: yes
@@ -305,7 +305,7 @@ static void each_call(enum weir_subscription subscription, int how)
 {
 	static const struct faults rounds[] = {
 		{.nr = 1, .err = -EIO}, {.nr = 1, .err = -ENOMEM}, {.nr = 2, .err = -EIO}};
-	static const struct test_amount apart_usually = {30, 120, 1};
+	static const struct test_amount apart_usually = {67, 331, 1};
 	const char *only = getenv("FAULT_AT");
 	uint64_t apart = test_amount(NULL, apart_usually);
 	uint32_t nr = 0, nr_unseen = 0;

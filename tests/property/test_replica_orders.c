@@ -316,7 +316,7 @@ static void go_on(struct op *ops, uint32_t nr, uint32_t nr_devices, uint32_t nr_
 
 static void test_replica_orders_are_kept(void **state)
 {
-	static const struct test_amount full = {1, 4, 1}, some = {10000, 40000, 1};
+	static const struct test_amount full = {1, 4, 1}, some = {30000, 100000, 1};
 	static const struct test_amount all = {1, 1, 1}, first = {0, 0, 0};
 	static const uint32_t devices[TEST_STREAMS] = {0, 1, 2};
 	struct weir_space_config config = {.devices = 7, .mode = WEIR_PLANNED};

@@ -15,7 +15,7 @@
 #include "tests/support/driver.h"
 #include "tests/support/seeds.h"
 
-#define MANY 500u /* sequences, to say what goes on in them */
+#define MANY 250u /* sequences, to say what goes on in them */
 
 static void run_sequence(uint64_t seed)
 {
@@ -43,7 +43,7 @@ static void run_sequence(uint64_t seed)
 
 static void test_replica_random_sequences(void **state)
 {
-	static const struct test_amount sequences = {600, 120, 10000};
+	static const struct test_amount sequences = {250, 50, 10000};
 	uint32_t nr = test_seeds_run(sequences, &model_tracing, run_sequence);
 	const struct model_total *total = &model_total;
 

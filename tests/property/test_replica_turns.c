@@ -479,7 +479,7 @@ static void run_sequence(uint64_t seed)
 
 static void test_replica_turns_sequences(void **state)
 {
-	static const struct test_amount sequences = {40, 8, 3000};
+	static const struct test_amount sequences = {20, 4, 3000};
 	uint32_t nr = test_seeds_run(sequences, &tracing, run_sequence);
 
 	(void)state;

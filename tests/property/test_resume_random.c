@@ -16,7 +16,7 @@
 #define KEPT 3u	 /* ranges that live for the whole program */
 #define SLOTS 7u /* and temporaries */
 #define SCRIPT_MAX 64u
-#define MANY 20u /* sequences, to say what happened in them */
+#define MANY 10u /* sequences, to say what happened in them */
 
 /* An operation on a slot. On one without a range all but OP_ALLOC do nothing. */
 enum op { OP_ALLOC, OP_FREE, OP_FILL, OP_CHANGE, OP_EXPECT, OP_PART, OP_DISCARD, OP_NR };
@@ -173,7 +173,7 @@ static void run_sequence(uint64_t seed)
 
 static void test_resume_random_sequences(void **state)
 {
-	static const struct test_amount sequences = {20, 6, 3000};
+	static const struct test_amount sequences = {10, 4, 3000};
 	uint32_t nr = test_seeds_run(sequences, &tracing, run_sequence);
 
 	(void)state;

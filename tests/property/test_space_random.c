@@ -59,7 +59,7 @@ static void run_sequence(uint64_t seed)
 
 static void test_space_random_sequences(void **state)
 {
-	static const struct test_amount sequences = {900, 200, 10000};
+	static const struct test_amount sequences = {300, 60, 10000};
 	uint32_t nr = test_seeds_run(sequences, &model_tracing, run_sequence);
 	enum test_machine kind = test_machine_kind();
 	const struct model_total *total = &model_total;

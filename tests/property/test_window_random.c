@@ -151,7 +151,7 @@ static uint32_t run(uint32_t seed)
 
 static void test_window_random(void **state)
 {
-	static const struct test_amount programs = {20, 6, 2000};
+	static const struct test_amount programs = {8, 3, 2000};
 	const uint64_t nr = test_amount(NULL, programs);
 	uint64_t nr_streamed = 0;
 

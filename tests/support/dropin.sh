@@ -24,14 +24,22 @@ without_sanitizer()
 	fi
 }
 
-# take_modes ALWAYS OTHERS: the modes in which the next one of many alike programs runs go to $modes: those that
-# have most to do with what the program does, and each second time the others; all with WEIR_TEST_LONG.
+# take_modes ALWAYS OTHERS: the modes in which the next one of many alike programs runs go to
+# $modes: those that have most to do with what the program does, and each second time one of the
+# others, in turn; all with WEIR_TEST_LONG.
 turn=0
 take_modes()
 {
 	turn=$((turn + 1))
 	modes=$1
-	[ $((turn % 2)) = 0 ] && [ -z "${WEIR_TEST_LONG-}" ] || modes="$2 $1"
+	if [ -n "${WEIR_TEST_LONG-}" ]; then
+		modes="$2 $1"
+	elif [ $((turn % 2)) = 1 ]; then
+		# shellcheck disable=SC2086 # words
+		set -- $2
+		shift $((turn / 2 % $#))
+		modes="$1 $modes"
+	fi
 }
 
 # same MODE BUDGET PROGRAM ARGS...: under weir, looked at from the begin, with $options, it prints what is in plain, and nothing

@@ -269,7 +269,7 @@ static void test_matrix_same(void **state)
 static void test_matrix_random(void **state)
 {
 	static const uint32_t pages[] = {4096, 8192, 16384, 65536};
-	static const struct test_amount cases = {12, TEST_TSAN ? 1 : 3, 50};
+	static const struct test_amount cases = {8, TEST_TSAN ? 1 : 2, 50};
 	const uint64_t nr = test_amount(NULL, cases);
 
 	(void)state;
@@ -624,13 +624,13 @@ static void test_matrix_interrupted(void **state)
 	weir_machine_close(machine);
 }
 
-/* Fail each call of a run in turn, or some with TEST_TSAN; it ends with the error or goes well, and
+/* Fail each call of a run in turn, or some if sanitized; it ends with the error or goes well, and
  * leaves nothing. */
 static void faults(const char *name, const struct matrix_params *p)
 {
 	uint64_t nr_calls = 1;
 
-	for (uint64_t at = 0; at <= nr_calls; at += at && TEST_TSAN ? 7 : 1) {
+	for (uint64_t at = 0; at <= nr_calls; at += at && TEST_SANITIZED ? 7 : 1) {
 		struct weir_machine_desc desc;
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;

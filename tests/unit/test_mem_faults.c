@@ -232,7 +232,7 @@ static uint64_t run_script(struct faults faults)
 
 static void each_call(uint64_t first, uint32_t nr, int err)
 {
-	static const struct test_amount apart = {1, 2, 1};
+	static const struct test_amount apart = {1, 5, 1};
 	uint64_t nr_calls = run_script((struct faults){0}), nr_seen = 0;
 
 	assert_int_equal(run.nr_errors, 0);

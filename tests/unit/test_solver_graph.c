@@ -315,10 +315,9 @@ static void same_everywhere(enum solver_kind kind, uint32_t iterations, const ui
 	for (size_t i = 0; i < nr; i++)
 		for (size_t k = 1; solver_managers[k]; k++)
 			for (size_t b = 0; b < (solver_managers[k]->spills ? 4 : 1); b++) {
-				/* A pass of sssp has many rounds: usually one budget each. */
+				/* Usually one budget each. */
 				if (solver_managers[k]->limit ||
-				    (kind == SOLVER_SSSP && b && b != 1 + i % 3 &&
-				     !getenv("WEIR_TEST_LONG")))
+				    (b && b != 1 + i % 3 && !getenv("WEIR_TEST_LONG")))
 					continue;
 				p = params_of(kind, &g, devices[i]);
 				p.iterations = iterations;
@@ -641,7 +640,7 @@ static void bound_holds(enum solver_kind kind, struct solver_graph *g, uint32_t 
 
 static void test_bound_holds(void **state)
 {
-	static const struct test_amount cases = {12, 4, 160};
+	static const struct test_amount cases = {6, 3, 160};
 	const uint64_t nr = test_amount(NULL, cases);
 
 	(void)state;

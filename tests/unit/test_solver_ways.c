@@ -569,7 +569,7 @@ static uint64_t run(const struct solver_params *p, const struct how *how)
  * the most devices, with which the others take ten times as long as they do. */
 static void same(enum solver_kind kind, struct solver_graph *graph)
 {
-	static const struct test_amount fields = {17, 167, 1}, others = {53, 167, 1};
+	static const struct test_amount fields = {31, 167, 1}, others = {89, 331, 1};
 	const bool is_field = kind < SOLVER_FIELDS_NR;
 	const uint64_t stride = test_amount(NULL, is_field ? fields : others);
 	struct solver_params p;

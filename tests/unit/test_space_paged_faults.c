@@ -4,10 +4,13 @@
  * once with -ENOMEM, once with -EIO, once together with the call after it. A bracket that did not
  * open left the pool closed and nothing pinned, one that did not end is open; the budget is held;
  * what failed works when it is tried again; in the end the words are right, and nothing is left in
- * the simulator.
+ * the simulator. Under a sanitizer one call in seven fails.
+ *
+ * Labels: optimised
  */
 #include "src/core/space.h"
 #include "tests/property/test_faults_hook.h"
+#include "tests/support/amount.h"
 #include "tests/unit/test_paged.h"
 
 #define TRIES 8
@@ -157,17 +160,20 @@ static uint64_t run_script(struct faults faults)
 
 static void each_call(uint32_t nr, int err)
 {
+	static const struct test_amount amount = {1, 7, 1};
+	const uint64_t apart = test_amount(NULL, amount);
 	uint64_t nr_calls = run_script((struct faults){0}), nr_seen = 0;
 
 	assert_int_equal(nr_errors, 0);
-	for (uint64_t at = 3; at <= nr_calls; at++) {
+	for (uint64_t at = 3; at <= nr_calls; at += apart) {
 		(void)run_script((struct faults){.at = at, .nr = nr, .err = err});
 		nr_seen += nr_errors > 0;
 	}
-	print_message("%llu calls failed in turn, %llu were told\n", (unsigned long long)nr_calls,
+	print_message("of %llu calls one in %llu failed in turn, %llu were told\n",
+		      (unsigned long long)nr_calls, (unsigned long long)apart,
 		      (unsigned long long)nr_seen);
 	assert_true(nr_calls > 200);
-	assert_true(nr_seen > 100);
+	assert_true(nr_seen > 100 / apart);
 }
 
 static void test_space_paged_faults_no_memory(void **unused)

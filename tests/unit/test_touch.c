@@ -4,7 +4,7 @@
  * a plain model has them, for parameters at random; what is wrong is found; every failure of a
  * backend leaves nothing behind.
  *
- * Labels: threads
+ * Labels: threads optimised
  */
 #include <errno.h>
 #include <math.h>
@@ -378,13 +378,13 @@ static void test_touch_interrupted(void **state)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Fail each call of a run in turn, or some with TEST_TSAN; it ends with the error or goes well, and
+/* Fail each call of a run in turn, or some if sanitized; it ends with the error or goes well, and
  * leaves nothing. */
 static void faults(const char *name, const struct touch_params *p)
 {
 	uint64_t nr_calls = 1;
 
-	for (uint64_t at = 0; at <= nr_calls; at += at && TEST_TSAN ? 7 : 1) {
+	for (uint64_t at = 0; at <= nr_calls; at += at && TEST_SANITIZED ? 7 : 1) {
 		struct weir_machine_desc desc;
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;
