@@ -17,13 +17,13 @@ extern "C" {
 
 /**
  * Write, as text for people, what each device's plan says of a period of the program and what was
- * measured under it: docs/explain.md has the columns. A device without a plan has one line that says
- * why. The text is of this version of weir: nothing should read it but people.
+ * measured under it: docs/explain.md has the columns. A device without a plan has one line that
+ * says why. The text is of this version of weir: nothing should read it but people.
  *
  * A plan is measured while plans are compared, for some periods; what was measured then is kept as
  * long as the plan. So it may be called at any time, and says most when the program has repeated
- * itself ten times. Times are those of the devices' clocks. With several devices in a space, moves and
- * mapping calls are those of all of them together.
+ * itself ten times. Times are those of the devices' clocks. With several devices in a space, moves
+ * and mapping calls are those of all of them together.
  *
  * From any thread; calls of other threads for the space wait meanwhile, for writing, too.
  *

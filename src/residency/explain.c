@@ -5,8 +5,8 @@
  *
  * Two clocks take part. What the device did is known when a bracket is done, if it was timed: its
  * end, after that of the bracket before, is the stage's time; what of that is not the bracket's own
- * the device waited. What the program's side did in between, moves and mapping calls, counts for the
- * stage of the newest bracket begun.
+ * the device waited. What the program's side did in between, moves and mapping calls, counts for
+ * the stage of the newest bracket begun.
  */
 #include "weir/explain.h"
 
@@ -16,8 +16,6 @@
 #include "src/residency/residency.h"
 
 #define MS 1e6
-/* Periods of a plan, but the first, that are measured at least. */
-#define PERIODS 3u
 
 /* ------------------------------------------------------------------ what was seen */
 
@@ -73,11 +71,6 @@ void explain_done(struct planner *p, uint64_t place, double begin_ns, double end
 	seen->kernels_ns += end_ns - MAX(begin_ns, last_ns);
 	seen->nr_timed++;
 	p->plan->nr_timed++;
-}
-
-bool explain_wants_times(const struct plan *plan)
-{
-	return plan->nr_timed < (uint64_t)PERIODS * plan->nr_steps;
 }
 
 void explain_forget(struct planner *p)
@@ -201,9 +194,7 @@ int weir_space_explain(struct weir_space *space, FILE *out)
 
 		fprintf(out, "%s: ", space->backend->desc.device[space->device[own]].name);
 		if (p->suspended)
-			fprintf(out,
-				"what the program does now differs from what it repeated; until that "
-				"comes again nothing is done by this plan: ");
+			fputs("suspended, since what the program does now differs: ", out);
 		if (p->plan || p->suspended)
 			err = print_plan(p, p->plan ? p->plan : p->suspended, out);
 		else

@@ -94,8 +94,8 @@ struct plan_input {
 	struct plan_below below[PLAN_BELOW_MAX];
 	double map_ns, unmap_ns; /* the host's time for a block of the device's own memory */
 	/* More for each block that is mapped beside copies from the host; beside copies to the host
-	 * or kernels that read there; and for each that is unmapped beside copies between the device's
-	 * own memory and the near place. */
+	 * or kernels that read there; and for each that is unmapped beside copies between the
+	 * device's own memory and the near place. */
 	double map_busy_ns, map_busy_host_ns, unmap_busy_ns;
 	uint32_t haste; /* what the search may cost at most is halved so many times */
 };
@@ -155,7 +155,7 @@ struct plan {
 	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
-	/* By stage, and brackets that were timed in all of them: whoever follows the plan counts. */
+	/* By stage, and brackets that were timed in all: whoever follows the plan counts. */
 	struct stage_seen *seen;
 	uint64_t nr_timed;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */

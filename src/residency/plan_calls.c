@@ -8,8 +8,8 @@
 
 #include "src/residency/plan_parts.h"
 
-/* What the calls that would wait take more if all did, times for how long there is something to wait
- * for: ns squared. */
+/* What the calls that would wait take more if all did, times for how long there is something to
+ * wait for: ns squared. */
 static double held_up(const struct plan_input *input, const struct calls *calls)
 {
 	return calls->nr_unmaps * input->unmap_busy_ns * calls->near_ns +

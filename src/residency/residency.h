@@ -342,8 +342,12 @@ void explain_begun(const struct weir_space *space, struct planner *p, uint64_t p
 /* One is done: its begin and end, by the device's clock. */
 void explain_done(struct planner *p, uint64_t place, double begin_ns, double end_ns);
 
-/* Whether too little of the plan was measured to say what happened under it. */
-bool explain_wants_times(const struct plan *plan);
+/* Whether too little of the plan was measured to say what happened under it: some periods, without
+ * the first, which does not count. */
+static inline bool explain_wants_times(const struct plan *plan)
+{
+	return plan->nr_timed < UINT64_C(3) * plan->nr_steps;
+}
 
 /* The plan is not followed from here on, or another one is. */
 void explain_forget(struct planner *p);

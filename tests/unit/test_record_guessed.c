@@ -59,8 +59,8 @@ static void start(struct fixture *f, uint32_t seed)
 	}
 }
 
-/* An epoch. At one of `apart` places (0: none) the launch may name another life. bad: at one of nine
- * it names a life more than later. inserts: more launches may come, at three places. */
+/* An epoch. At one of `apart` places (0: none) the launch may name another life. bad: at one of
+ * nine it names a life more than later. inserts: more launches may come, at three places. */
 static void epoch(struct fixture *f, uint32_t apart, bool bad, bool inserts)
 {
 	for (uint32_t i = 0; i < LAUNCHES; i++) {
