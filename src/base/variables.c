@@ -18,6 +18,8 @@ const struct variable variables[] = {
 	{VARIABLE_TRACE, "a file", "none", "libweir",
 	 "Each space writes a trace of what the program does with it, for weir trace: the first of "
 	 "a process to the file, the next ones to FILE.2, FILE.3 and so on."},
+	{VARIABLE_PLANS, "0 or 1", "1", "libweir",
+	 "0 has no space plan what the program repeats, to find out what plans bring."},
 	{VARIABLE_CUDA_DEBUG, "0 or 1", "0", "libweir",
 	 "1 switches the debug mode of real GPUs on, as --debug of weir bench does."},
 	{VARIABLE_GCN_KERNELS, "a file", "libweir-gcn-cuda.so" BESIDE, "weir bench and weir info",
@@ -40,8 +42,10 @@ int variable_bool(const char *name, bool *out)
 {
 	const char *text = variable_text(name);
 
-	*out = text && !strcmp(text, "1");
-	if (!text || *out || !strcmp(text, "0"))
+	if (!text)
+		return 0;
+	*out = !strcmp(text, "1");
+	if (*out || !strcmp(text, "0"))
 		return 0;
 	log_error("%s is '%s': write 0 or 1", name, text);
 	return -EINVAL;

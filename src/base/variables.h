@@ -16,6 +16,7 @@
 #define VARIABLE_MACHINE_PATH "WEIR_MACHINE_PATH"
 #define VARIABLE_MEMORY_FILE "WEIR_MEMORY_FILE"
 #define VARIABLE_TRACE "WEIR_TRACE"
+#define VARIABLE_PLANS "WEIR_PLANS"
 #define VARIABLE_CUDA_DEBUG "WEIR_CUDA_DEBUG"
 #define VARIABLE_GCN_KERNELS "WEIR_CUDA_KERNELS"
 #define VARIABLE_GRAPH_KERNELS "WEIR_GRAPH_KERNELS"
@@ -45,7 +46,7 @@ static inline const char *variable_text(const char *name)
 }
 
 /*
- * The value of one of the table that is 0 or 1; false where it is not set.
+ * The value of one of the table that is 0 or 1; where it is not set *out stays as it is.
  * @return 0, or -EINVAL: it is neither, logged.
  */
 int variable_bool(const char *name, bool *out);

@@ -241,7 +241,7 @@ static void header_fill(struct weir_pool *pool, struct mem_file_header *header)
 int mem_file_begin(struct weir_pool *pool)
 {
 	struct mem_file_header header;
-	bool wanted;
+	bool wanted = false;
 	int err = variable_bool(VARIABLE_MEMORY_FILE, &wanted);
 
 	if (err || !wanted)

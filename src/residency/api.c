@@ -14,23 +14,37 @@
 #include "weir/trace.h"
 
 /*
- * The default block size: the largest of these of which the budget has BLOCKS_MANY. A mapping
- * call takes as long for a large block of HBM as for a small one; but a plan moves whole blocks,
- * and what rounding up to them wastes counts (56 MiB on an H200 with 34 GB: faster than 32, 48
- * and 64).
+ * The default block size: the smallest of these for which mapping calls take a small part of what a
+ * copy takes; but no larger than the budget has BLOCKS_MANY of. A mapping call takes as long for a
+ * large block of HBM as for a small one; but a plan moves whole blocks, and what rounding up to
+ * them wastes counts (56 MiB on an H200 with 34 GB: faster than 32, 48 and 64).
  */
 static const uint64_t block_defaults[] = {56u << 20, 28u << 20, 16u << 20, 8u << 20};
 #define BLOCKS_MANY 200u
+#define CALLS_SHARE 0.13
 /* Where the budget is small, blocks are halved while it has fewer than: */
 #define BLOCKS_MIN 64u
 
+/* Whether mapping calls are a small part of a copy over a device's link to the host. */
+static bool calls_are_short(const struct weir_machine_desc *desc, uint32_t device, uint64_t bytes)
+{
+	const struct weir_link_desc *link = &desc->link[cost_host_link(desc, device)];
+	const struct weir_vmm_desc *vmm = &desc->vmm;
+
+	return (double)(vmm->map_ns + vmm->set_access_ns + vmm->unmap_ns) <=
+	       CALLS_SHARE * (double)bytes / link->a_to_b_bytes_per_s * 1e9;
+}
+
 /* A block size for a budget, as far as the machine allows. */
-static uint64_t pick_block_bytes(const struct weir_machine_desc *desc, uint64_t budget)
+static uint64_t pick_block_bytes(const struct weir_machine_desc *desc, uint32_t device,
+				 uint64_t budget)
 {
 	uint64_t granularity = desc->vmm.granularity_bytes, bytes;
 	uint32_t i = 0;
 
-	while (i < ARRAY_LEN(block_defaults) - 1 && budget / block_defaults[i] < BLOCKS_MANY)
+	while (i < ARRAY_LEN(block_defaults) - 1 &&
+	       (budget / block_defaults[i] < BLOCKS_MANY ||
+		calls_are_short(desc, device, block_defaults[i + 1])))
 		i++;
 	bytes = block_defaults[i];
 	while (budget / bytes < BLOCKS_MIN && bytes / 2 >= granularity)
@@ -163,7 +177,8 @@ static int check_config(struct weir_machine *machine, struct weir_space_config *
 		if (own_devices(desc, config, m))
 			least = MIN(least, config->budget_bytes[m]);
 	if (!config->block_bytes)
-		config->block_bytes = pick_block_bytes(desc, least);
+		config->block_bytes =
+			pick_block_bytes(desc, (uint32_t)__builtin_ctzll(config->devices), least);
 	return check_blocks(desc, config);
 }
 
@@ -263,6 +278,10 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	}
 	space->process = getpid();
 	space->residency->recording = checked.mode == WEIR_PLANNED;
+	space->residency->plans = true;
+	err = variable_bool(VARIABLE_PLANS, &space->residency->plans);
+	if (err)
+		goto err_residency;
 	space->ops = &residency_ops;
 	space->residency->decide = &decide_default;
 	space->epoch = 1;

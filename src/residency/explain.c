@@ -177,6 +177,8 @@ static const char *why_no_plan(const struct weir_space *space, const struct plan
 {
 	if (space->mode == WEIR_FIXED)
 		return "no plan: the space is fixed, and nothing moves";
+	if (!space->residency->plans)
+		return "no plan: WEIR_PLANS is 0";
 	if (!p->record.period)
 		return p->record.nr_given_up
 			       ? "no plan: no repetition is known, and one may have been missed"

@@ -99,6 +99,8 @@ static int plan_recognised(struct weir_space *space, struct planner *p)
 	 * and more or fewer of them. */
 	learn_forget(space, p);
 	p->nr_plans_made = nr_made;
+	if (!space->residency->plans)
+		return 0;
 	p->nr_unproven += p->record.period;
 	return plan_anew(space, p,
 			 nr < UNPROVEN_MAX ? 0 : (uint32_t)MIN(nr, 64u) - UNPROVEN_MAX + 1);

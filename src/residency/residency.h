@@ -142,6 +142,7 @@ struct planner {
 struct residency {
 	struct planner *planner; /* by device of the space */
 	bool recording;		 /* off in a fixed space */
+	bool plans;		 /* what repeats is planned */
 	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
 	const struct decisions *decide;
 	struct weir_policy *policy;	    /* borrowed; NULL: the built-in rules */

@@ -106,10 +106,10 @@ shows() {
 		done < <(comm -13 "$work/declared" "$work/$kind")
 	done
 }
-declares paged.h policy.h replica.h trace.h >"$work/declared"
+declares explain.h paged.h policy.h replica.h trace.h >"$work/declared"
 cp "$work/declared" "$work/declared_weir"
 shows libweir
-declares machine_file.h paged.h policy.h replica.h trace.h | comm -23 - "$work/declared_weir" >"$work/declared"
+declares explain.h machine_file.h paged.h policy.h replica.h trace.h | comm -23 - "$work/declared_weir" >"$work/declared"
 shows libweir-machine
 
 # ---------------------------------------------------------------- headers

@@ -33,7 +33,7 @@ END
 }
 
 run host --machine laptop --nodes 3M --manager weir
-within host 1.20
+within host 1.19
 run one --machine h200x4 --nodes 20M "${own[@]}" --near gpu1:110GB
 within one 1.24
 run three --machine h200x4 --nodes 30M "${own[@]}" --near gpu1:110GB,gpu2:110GB,gpu3:110GB

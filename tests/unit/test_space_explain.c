@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/variables.h"
 #include "src/residency/residency.h"
 #include "tests/support/space.h"
 #include "weir/explain.h"
@@ -151,6 +152,27 @@ static void test_space_explain_fixed(void **state)
 	test_space_close(&t);
 }
 
+/* With WEIR_PLANS=0 nothing is planned, and a value that is neither is refused. */
+static void test_space_explain_without_plans(void **state)
+{
+	uint8_t *range[NR_RANGES];
+	struct test_space t;
+
+	(void)state;
+	assert_int_equal(setenv(VARIABLE_PLANS, "0", 1), 0);
+	open_walk(&t, range);
+	for (uint32_t i = 0; i < PASSES; i++)
+		pass(&t, range);
+	assert_int_equal(get_stats(&t).nr_plans, 0);
+	expect_text(&t, "gpu0: no plan: WEIR_PLANS is 0");
+	weir_space_destroy(t.space);
+	assert_int_equal(setenv(VARIABLE_PLANS, "yes", 1), 0);
+	assert_int_equal(test_space_create_try(&t, WEIR_PLANNED, BLOCK, MIB(1), MIB(1)), -EINVAL);
+	assert_int_equal(unsetenv(VARIABLE_PLANS), 0);
+	assert_int_equal(test_space_create_try(&t, WEIR_PLANNED, BLOCK, MIB(1), MIB(1)), 0);
+	test_space_close(&t);
+}
+
 static void test_space_explain_cannot_write(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
@@ -171,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_space_explain_adds_up),
 		cmocka_unit_test(test_space_explain_suspended),
 		cmocka_unit_test(test_space_explain_fixed),
+		cmocka_unit_test(test_space_explain_without_plans),
 		cmocka_unit_test(test_space_explain_cannot_write),
 	};
 
