@@ -179,6 +179,9 @@ static const char *why_no_plan(const struct weir_space *space, const struct plan
 		return "no plan: the space is fixed, and nothing moves";
 	if (!space->residency->plans)
 		return "no plan: WEIR_PLANS is 0";
+	if (p->bare)
+		return p->settled ? "no plan: a period takes less time without one"
+				  : "no plan: how long a period takes without one is measured";
 	if (!p->record.period)
 		return p->record.nr_given_up
 			       ? "no plan: no repetition is known, and one may have been missed"

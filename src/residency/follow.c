@@ -112,7 +112,7 @@ static int follow_agreed(struct weir_space *space, struct planner *p, struct ran
 	const struct event *newest = record_event(&p->record, p->record.next_event - 1);
 
 	if (!p->plan)
-		return 0;
+		return p->bare && tried_bare(space, p) ? plan_anew(space, p, 0) : 0;
 	follow_position(p, range);
 	if (newest->kind == EVENT_BEGIN)
 		explain_begun(space, p, newest->place);
@@ -309,6 +309,17 @@ static bool is_busy_down(const struct weir_space *space, place_t from)
 	return space_nr_to_leave(space, from) >= MOVES_MAX;
 }
 
+/*
+ * Whether a move to or from the host has to wait: the program is ahead and wants it for a bracket
+ * that it queues now, but the plan has it begin later, and the device is in a stage whose kernels
+ * keep the host's link busy. Both would share that.
+ */
+static bool is_early(const struct planner *p, const struct pending_action *a)
+{
+	return p->gpu_stage < a->from && a->from < a->due &&
+	       p->plan->link_busy[p->gpu_stage % p->plan->nr_stages];
+}
+
 /* Evict towards the action's level. @return whether it is finished. */
 static bool run_evict(struct weir_space *space, struct planner *p, struct pending_action *a,
 		      struct range *range)
@@ -325,7 +336,7 @@ static bool run_evict(struct weir_space *space, struct planner *p, struct pendin
 			bool copies = block_is_dirty(&range->block[i]);
 
 			if (!room_is_idle(space, range, i) ||
-			    (copies && is_busy_down(space, p->own)))
+			    (copies && (is_busy_down(space, p->own) || is_early(p, a))))
 				return false;
 			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
 			if (err == -ENOSPC)
@@ -353,6 +364,7 @@ static bool run_fetch(struct weir_space *space, struct planner *p, struct pendin
 			int err;
 
 			if (!room_is_idle(space, range, i) ||
+			    (from == space_host(space) && is_early(p, a)) ||
 			    is_busy(space_path(space, from, p->own)))
 				return false; /* it may still be on its way down */
 			chunk = room_planned(space, p->own,

@@ -95,10 +95,14 @@ static int plan_keep(struct plan *plan, const struct plan_input *input, struct s
 	plan->far = malloc((stages->nr_tracked + 1u) * sizeof(*plan->far));
 	plan->kept = malloc((stages->nr_tracked + 1u) * sizeof(*plan->kept));
 	plan->end_ns = malloc((stages->nr_stages + 1u) * sizeof(*plan->end_ns));
+	plan->link_busy = malloc((stages->nr_stages + 1u) * sizeof(*plan->link_busy));
 	plan->seen = calloc(stages->nr_stages + 1u, sizeof(*plan->seen));
-	if (!plan->stage_of_step || !plan->far || !plan->kept || !plan->end_ns || !plan->seen)
+	if (!plan->stage_of_step || !plan->far || !plan->kept || !plan->end_ns ||
+	    !plan->link_busy || !plan->seen)
 		return -ENOMEM;
 	memcpy(plan->end_ns, model_end_ns(model), stages->nr_stages * sizeof(*plan->end_ns));
+	memcpy(plan->link_busy, model_link_busy(model),
+	       stages->nr_stages * sizeof(*plan->link_busy));
 	plan->lift_ns = input->nr_below > 1 ? input->below[1].in_ns : 0;
 	for (uint32_t t = 0; t < stages->nr_tracked; t++) {
 		plan->far[t] = model_far(model, t);
@@ -173,6 +177,7 @@ void plan_destroy(struct plan *plan)
 	free(plan->far);
 	free(plan->kept);
 	free(plan->end_ns);
+	free(plan->link_busy);
 	free(plan->seen);
 	free(plan->action);
 	free(plan);

@@ -152,6 +152,7 @@ struct plan {
 	bool *kept;		  /* by t: nobody writes it, and it is there always */
 	uint64_t nr_kept_blocks;  /* of all these lives */
 	double *end_ns;		  /* by stage: when it ends, under this plan */
+	bool *link_busy;	  /* by stage: kernels keep the host's link busy most of the time */
 	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;

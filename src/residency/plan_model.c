@@ -98,6 +98,7 @@ struct plan_model {
 	double time_ns, copied_ns;
 	double *rest_ns; /* by stage: the computation of those after it */
 	double *end_ns;	 /* by stage: when it ended, in the last run */
+	bool *link_busy; /* by stage: its kernels kept the last place's link busy, in that run */
 	double limit_ns; /* a run that takes longer may end early */
 	/* What is left of the links during the stage, in blocks. */
 	double slack_in[PLAN_BELOW_MAX], slack_out[PLAN_BELOW_MAX];
@@ -180,7 +181,8 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->streams = calloc(stages->nr_lives + 1u, sizeof(*m->streams));
 	m->rest_ns = calloc(stages->nr_stages + 1u, sizeof(*m->rest_ns));
 	m->end_ns = calloc(stages->nr_stages + 1u, sizeof(*m->end_ns));
-	err = m->life && m->far && m->away && m->streams && m->rest_ns && m->end_ns
+	m->link_busy = calloc(stages->nr_stages + 1u, sizeof(*m->link_busy));
+	err = m->life && m->far && m->away && m->streams && m->rest_ns && m->end_ns && m->link_busy
 		      ? victims_create(stages, &m->victims)
 		      : -ENOMEM;
 	if (!err)
@@ -209,6 +211,7 @@ void model_destroy(struct plan_model *m)
 	free(m->streams);
 	free(m->rest_ns);
 	free(m->end_ns);
+	free(m->link_busy);
 	free(m->kept);
 	free(m->pool_of);
 	victims_destroy(m->victims);
@@ -219,6 +222,11 @@ void model_destroy(struct plan_model *m)
 const double *model_end_ns(const struct plan_model *m)
 {
 	return m->end_ns;
+}
+
+const bool *model_link_busy(const struct plan_model *m)
+{
+	return m->link_busy;
 }
 
 bool *model_streams(struct plan_model *m)
@@ -760,7 +768,7 @@ static void end_streams(struct plan_model *m, const struct stage *stage)
 static double run(struct plan_model *m, uint32_t g)
 {
 	const struct stage *stage = &m->stages->stage[g];
-	struct traffic t[PLAN_BELOW_MAX] = {{0}};
+	struct traffic t[PLAN_BELOW_MAX] = {{0}}, *last = &t[m->input->nr_below - 1];
 	double total;
 
 	m->work += (uint64_t)stage->nr_body * stage->nr_uses + stage->nr_lives;
@@ -771,7 +779,8 @@ static double run(struct plan_model *m, uint32_t g)
 	total = MAX(total, add_streams(m, stage, t));
 	for (uint32_t k = 0; k < m->input->nr_below; k++)
 		find_slack(m, k, &t[k], total);
-	m->reads_ns = MIN(total, t[m->input->nr_below - 1].in_ns);
+	m->reads_ns = MIN(total, last->in_ns);
+	m->link_busy[g] = 2 * MAX(last->in_ns, last->out_ns) > total;
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[stage->first_life + i];
 		struct model_life *l = &m->life[life->life];

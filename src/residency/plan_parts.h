@@ -191,6 +191,10 @@ uint32_t model_far(const struct plan_model *model, uint32_t life);
 /* By stage: when it ended in the last run. */
 const double *model_end_ns(const struct plan_model *model);
 
+/* By stage: whether its kernels keep the link of the last place busy most of the time, in the last
+ * run. */
+const bool *model_link_busy(const struct plan_model *model);
+
 /* Whether nobody writes it, and it is there always: it has a copy on the host. */
 bool model_is_kept(const struct plan_model *model, uint32_t life);
 

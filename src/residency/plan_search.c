@@ -19,6 +19,8 @@
 /* Lives below this share of the budget are not worth a search. */
 #define SMALL_SHARE 0.002
 #define GAIN_MIN 1e-5
+/* What rounding may leave out of a whole block. */
+#define TINY_BLOCK 1e-6
 /* What parts that come and go have to gain in all: they cross the link in each loop, which others
  * may need. */
 #define GAIN_STREAM 0.03
@@ -36,6 +38,7 @@ struct search {
 	double *level; /* by stage_life */
 	bool *streams; /* by stage_life: the level is for parts that come and go, and is set */
 	bool may_stream;
+	bool whole;   /* levels are whole blocks, as those that are followed will be */
 	bool may_far; /* some may be far though all has room near */
 	double *far;  /* by tracked life */
 	struct rejected *rejected;
@@ -405,7 +408,8 @@ static void normalise(struct search *s, double *reached)
 		return;
 	free(action);
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
-		s->level[i] = MIN(s->level[i], reached[i]);
+		s->level[i] =
+			MIN(s->level[i], s->whole ? floor(reached[i] + TINY_BLOCK) : reached[i]);
 	s->best_ns = model_run(s->model, s->level, INFINITY);
 	if (s->input->nr_below > 1)
 		model_trim_far(s->model);
@@ -565,6 +569,25 @@ static void search_far(struct search *s, double *saved, struct ranked *rank,
 	s->may_far = false;
 }
 
+/* What is followed has whole blocks: make levels such, and go on from there by few blocks at a
+ * time. */
+static void search_whole(struct search *s, double *saved)
+{
+	const uint64_t work_max = all_work(s) + (WORK_MAX >> MIN(s->input->haste, 32u)) / 4;
+
+	s->whole = true;
+	s->work_max = work_max;
+	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
+		s->level[i] = round(s->level[i]);
+	s->best_ns = model_run(s->model, s->level, INFINITY);
+	for (s->step = 2; s->step >= 1; s->step /= 2)
+		for (int i = 0; i < PASSES_MAX && !is_done(s); i++) {
+			normalise(s, saved);
+			if (!pass(s, saved))
+				break;
+		}
+}
+
 static bool can_stream(const struct search *s)
 {
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
@@ -613,6 +636,7 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 		search(&s, saved, rank, &start, &first);
 		search_far(&s, saved, rank, &start, &first, &far);
 		search_streams(&s, saved, &start, &first);
+		search_whole(&s, saved);
 	}
 	*work = all_work(&s);
 	found_fini(&start);

@@ -124,16 +124,23 @@ struct planner {
 	uint64_t gpu_stage;	    /* of the first bracket that is not done */
 	uint32_t nr_plans_made;	    /* for this repetition */
 	bool settled;		    /* no more are made, and the best was chosen */
+	bool bare; /* no plan is followed: on trial, or, settled, since a period takes less so */
 	double missed; /* share of what translation caches are said to reach that they do not */
-	uint64_t settle_place;	 /* in the record: they are kept until there, if it is not 0 */
-	struct tried *tried;	 /* those before, the newest first */
-	double period_ns;	 /* the shortest measured under this plan; 0: none yet */
+	uint64_t settle_place; /* in the record: they are kept until there, if it is not 0 */
+	struct tried *tried;   /* those before, the newest first */
+	double period_ns;      /* the shortest measured under this plan; 0: none yet */
+	uint64_t bare_event;   /* the first event without one */
+	/* Where in the record the plan that was settled for is held against none (0: it never is),
+	 * where that trial ends, or where what takes less without a plan is planned anew. */
+	uint64_t bare_place;
+	double bare_ns;		 /* what periods took without a plan, all but the first, in all */
 	struct period_mark mark; /* where the period that is measured begins */
 	uint64_t nr_unproven;	 /* events of periods that were planned, less those of periods that
 				    were then followed; not below 0 */
 	struct pending_action *pending;
 	uint32_t nr_pending, max_pending;
 	uint32_t next_action;	/* of the plan's list */
+	uint32_t nr_bare;	/* periods that were measured without a plan */
 	uint64_t action_period; /* the period that next_action belongs to */
 	int error;		/* of a move made by progress, for the next bracket */
 	struct explained explained;
@@ -329,8 +336,12 @@ void tried_set_aside(struct planner *p);
 void tried_note(struct planner *p, uint64_t event, double ns);
 
 /* An event agrees with the last plan that is made for the repetition: once a period of it was
- * measured, choose between it and those before. */
+ * measured, choose between it, those before, and none. */
 void tried_settle(struct weir_space *space, struct planner *p);
+
+/* An event agrees with a repetition that is followed without a plan, to see what it takes so or
+ * since it takes less: choose when it is known. @return whether it is time to plan it anew. */
+bool tried_bare(struct weir_space *space, struct planner *p);
 
 /* Forget the plans that were set aside, and how many there were. */
 void tried_forget(struct planner *p);

@@ -73,6 +73,8 @@ bool schedule_wants_plans(const struct planner *p)
 
 bool schedule_wants_times(const struct planner *p)
 {
+	if (p->bare && p->settled) /* the last periods before it is planned anew */
+		return p->record.next_place + 2 * p->record.period >= p->bare_place;
 	return !p->plan || !p->settled || explain_wants_times(p->plan);
 }
 

@@ -5,6 +5,11 @@
  * aside, with what a period took under it; and when a period of the last one was measured too, the
  * shortest decides which is followed from then on.
  *
+ * A plan may also be worse than none. So unless the best one leaves nothing to gain, the repetition
+ * is followed without a plan for a while, and if that takes less, nothing is planned for many
+ * periods. What a plan left in place makes the first period without one shorter than those after
+ * it, and these need not be alike: their mean counts.
+ *
  * A period is measured on the device, from the end of a bracket to the end of the one like it: what
  * the program queues ahead does not count. What disturbs a period makes it longer, never shorter,
  * so the worst that a disturbed one does is that a plan is followed that was as good before.
@@ -16,9 +21,28 @@
 #include "src/residency/residency.h"
 
 /* One before is taken up again when a period took so many times as long under the last one. */
-#define WORSE 1.03
+#define WORSE 1.01
 /* Periods that the last plan is given to be measured in: times come late, or not at all. */
 #define PERIODS_MAX 6
+
+/*
+ * A trial without a plan may hold the program up for a period or two, so it comes when the repetition
+ * has been followed for so many; and where a period takes no more than so many times what its
+ * computation does, or what the plan's model says, there is none.
+ */
+#define BARE_AFTER 16
+#define NOTHING_TO_GAIN 1.02
+#define AS_MODELLED 1.02
+/* A loop of fewer brackets may well be a part of what really repeats. */
+#define BARE_STEPS_MIN 4
+/* Periods that are measured in a trial, the first for nothing; and that it may take. */
+#define BARE_MEASURED 4
+#define BARE_PERIODS_MAX 8
+/* It ends when it is behind the plan by such a share of a period: what is resident becomes another
+ * first, and that may take longer than what it gains in the same period. */
+#define BEHIND 0.4
+/* When no plan is better, so many periods go by until it is planned anew. */
+#define BARE_PERIODS 64
 
 /* A plan that was set aside. */
 struct tried {
@@ -59,6 +83,10 @@ void tried_forget(struct planner *p)
 	p->settle_place = 0;
 	p->period_ns = 0;
 	p->mark = (struct period_mark){0};
+	p->bare = false;
+	p->bare_place = 0;
+	p->nr_bare = 0;
+	p->bare_ns = 0;
 }
 
 static int compare_tied(const void *a, const void *b)
@@ -95,9 +123,11 @@ void tried_set_aside(struct planner *p)
 	p->period_ns = 0;
 }
 
-/* Where the shortest period is kept of the plan that was followed at an event; NULL: of none. */
+/* Where the period is kept of the plan that was followed at an event; NULL: of none. */
 static double *period_of(struct planner *p, uint64_t event)
 {
+	if (p->bare && event >= p->bare_event)
+		return &p->bare_ns;
 	if ((p->plan || p->suspended) && event >= p->plan_event)
 		return &p->period_ns;
 	for (struct tried *t = p->tried; t; t = t->next)
@@ -106,18 +136,70 @@ static double *period_of(struct planner *p, uint64_t event)
 	return NULL;
 }
 
+/* The one with the shortest period; NULL: none was measured. */
+static struct tried **shortest(struct planner *p)
+{
+	struct tried **best = NULL;
+
+	for (struct tried **at = &p->tried; *at; at = &(*at)->next)
+		if ((*at)->period_ns > 0 && (!best || (*at)->period_ns < (*best)->period_ns))
+			best = at;
+	return best;
+}
+
+/* When the stage of a bracket ends, by the model of a plan. */
+static double modelled_end_ns(const struct planner *p, const struct tried *t, uint64_t place)
+{
+	uint32_t step = t->step_of_event[(place - t->place) % p->record.period];
+
+	return t->plan->end_ns[t->plan->stage_of_step[step % t->plan->nr_steps]];
+}
+
+/* How far a period without a plan is behind one under a plan at a bracket. */
+static double behind_ns(const struct planner *p, const struct tried *t, uint64_t place, double ns)
+{
+	const double modelled_ns = t->plan->end_ns[t->plan->nr_stages - 1];
+	double expected_ns = modelled_end_ns(p, t, place) - modelled_end_ns(p, t, p->mark.place);
+
+	if (expected_ns < 0)
+		expected_ns += modelled_ns;
+	return ns - p->mark.ns - expected_ns * t->period_ns / modelled_ns;
+}
+
+/* A bracket of the trial is done. */
+static void note_bare(struct planner *p, uint64_t place, double ns)
+{
+	struct tried **best = shortest(p);
+	const uint64_t end = p->mark.place + p->record.period;
+
+	if (best && place >= p->mark.place && place < end &&
+	    behind_ns(p, *best, place, ns) > BEHIND * (*best)->period_ns) {
+		p->nr_bare = 0;
+		p->bare_place = 0;
+	}
+	if (place == end && ns > p->mark.ns) {
+		p->bare_ns += p->nr_bare ? ns - p->mark.ns : 0;
+		p->nr_bare++;
+		if (p->nr_bare == BARE_MEASURED)
+			p->bare_place = 0;
+	}
+}
+
 void tried_note(struct planner *p, uint64_t event, double ns)
 {
 	const uint64_t place = record_event(&p->record, event)->place;
 	double *period_ns = p->mark.place ? period_of(p, p->mark.event) : NULL;
 	const bool same_plan = period_ns && period_ns == period_of(p, event);
 
-	if (p->settled || !place || !period_of(p, event) ||
-	    (same_plan && place < p->mark.place + p->record.period))
+	if (p->settled || !place || !period_of(p, event))
+		return;
+	if (same_plan && p->bare)
+		note_bare(p, place, ns);
+	if (same_plan && place < p->mark.place + p->record.period)
 		return;
 	/* The first bracket under another plan may end the last period under the one before. */
-	if (period_ns && place == p->mark.place + p->record.period && ns > p->mark.ns &&
-	    (*period_ns <= 0 || ns - p->mark.ns < *period_ns))
+	if (period_ns && period_ns != &p->bare_ns && place == p->mark.place + p->record.period &&
+	    ns > p->mark.ns && (*period_ns <= 0 || ns - p->mark.ns < *period_ns))
 		*period_ns = ns - p->mark.ns;
 	p->mark = (struct period_mark){.event = event, .place = place, .ns = ns};
 }
@@ -169,23 +251,88 @@ static void take_up(struct weir_space *space, struct planner *p, struct tried **
 	free(t);
 }
 
+/* The choice is made: forget the others. next: periods until a trial without a plan begins, or
+ * until it is planned anew; 0: never. */
+static void settle(struct planner *p, uint64_t next)
+{
+	const uint32_t nr_made = p->nr_plans_made;
+
+	tried_forget(p);
+	p->nr_plans_made = nr_made;
+	p->settled = true;
+	p->bare_place = next ? p->record.next_place + next * p->record.period : 0;
+}
+
+/* Whether a period might take less without a plan. Of guesses a repetition is recognised again and
+ * again, and each time a trial would cost time. */
+static bool may_gain(const struct planner *p)
+{
+	const double least_ns =
+		MAX(p->plan->compute_ns * NOTHING_TO_GAIN, p->plan->modelled_ns * AS_MODELLED);
+
+	return !p->record.guessed && p->plan->nr_steps >= BARE_STEPS_MIN && p->period_ns > least_ns;
+}
+
+/* Follow no plan for a while. */
+static void start_bare(struct weir_space *space, struct planner *p)
+{
+	tracing_plan(space, p->own, NULL);
+	tried_set_aside(p);
+	held_release(p); /* where there was no memory for that, the plan */
+	p->bare = true;
+	p->bare_event = p->record.next_event;
+	p->bare_place = p->record.next_place + BARE_PERIODS_MAX * p->record.period;
+}
+
 void tried_settle(struct weir_space *space, struct planner *p)
 {
-	struct tried **best = NULL;
-	uint32_t nr_made = p->nr_plans_made;
+	struct tried **best;
 
+	if (p->settled && p->bare_place && p->record.next_place >= p->bare_place) {
+		/* What it was measured with is long ago, and was its first period. */
+		p->settled = false;
+		p->settle_place = 0;
+		p->period_ns = 0;
+		p->mark = (struct period_mark){0};
+	}
 	if (p->settled)
 		return;
 	if (!p->settle_place)
 		p->settle_place = p->record.next_place + PERIODS_MAX * p->record.period;
 	if (p->period_ns <= 0 && p->record.next_place < p->settle_place)
 		return;
-	for (struct tried **at = &p->tried; *at; at = &(*at)->next)
-		if ((*at)->period_ns > 0 && (!best || (*at)->period_ns < (*best)->period_ns))
-			best = at;
+	if (p->bare_place) {
+		if (may_gain(p))
+			start_bare(space, p);
+		else
+			settle(p, 0);
+		return;
+	}
+	best = shortest(p);
 	if (best && p->period_ns > WORSE * (*best)->period_ns)
 		take_up(space, p, best);
-	tried_forget(p);
-	p->nr_plans_made = nr_made;
-	p->settled = true;
+	settle(p, BARE_AFTER);
+}
+
+bool tried_bare(struct weir_space *space, struct planner *p)
+{
+	const double bare_ns = p->nr_bare > 1 ? p->bare_ns / (p->nr_bare - 1) : 0;
+	struct tried **best = shortest(p);
+
+	if (p->record.next_place < p->bare_place)
+		return false;
+	if (p->settled || !best) {
+		tried_forget(p);
+		return true;
+	}
+	if (bare_ns <= 0 || bare_ns * WORSE >= (*best)->period_ns) {
+		take_up(space, p, best);
+		settle(p, 0);
+		return false;
+	}
+	log_info("plan: none: %.3f ms a period without one, %.3f ms under the best", bare_ns / 1e6,
+		 (*best)->period_ns / 1e6);
+	settle(p, BARE_PERIODS);
+	p->bare = true;
+	return false;
 }
