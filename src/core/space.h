@@ -196,6 +196,7 @@ struct ended_bracket {
 struct move {
 	struct range *range;
 	uint32_t block;
+	enum weir_cause cause;
 	fence_t fence;
 	int err; /* of waiting for it */
 };
@@ -372,6 +373,7 @@ struct weir_space {
 	struct list_link owners; /* of ranges of other kinds */
 	uint64_t nr_live_blocks; /* of ranges that are not pooled */
 	uint64_t nr_stale;	 /* blocks, over all ranges */
+	uint64_t calls_ns;	 /* of the host, in mapping calls */
 	life_t last_life;
 
 	struct stream_slot **slot; /* stay where they are: a begin may be at work in one */
