@@ -26,6 +26,7 @@ static int call_unmap(struct weir_space *space, const struct range *range, uint3
 	int err = b->ops->unmap(b, range_block_addr(space, range, i));
 
 	space->calls_ns += b->ops->now_ns(b) - since_ns;
+	space->nr_calls++;
 	return err;
 }
 
@@ -39,6 +40,7 @@ static int call_map(struct weir_space *space, const struct range *range, uint32_
 			      BACKEND_PROT_WRITE, range->devices);
 
 	space->calls_ns += b->ops->now_ns(b) - since_ns;
+	space->nr_calls++;
 	return err;
 }
 

@@ -368,12 +368,12 @@ struct weir_space {
 	uint32_t nr_ranges, max_ranges;
 	/* Where addresses that were asked for lately are, by a hash; NULL: not known. */
 	struct range *found[RANGES_FOUND];
-	struct range *pooled;	 /* last freed first */
-	struct range *removed;	 /* of other kinds than mapped, until no bracket names them */
-	struct list_link owners; /* of ranges of other kinds */
-	uint64_t nr_live_blocks; /* of ranges that are not pooled */
-	uint64_t nr_stale;	 /* blocks, over all ranges */
-	uint64_t calls_ns;	 /* of the host, in mapping calls */
+	struct range *pooled;	     /* last freed first */
+	struct range *removed;	     /* of other kinds than mapped, until no bracket names them */
+	struct list_link owners;     /* of ranges of other kinds */
+	uint64_t nr_live_blocks;     /* of ranges that are not pooled */
+	uint64_t nr_stale;	     /* blocks, over all ranges */
+	uint64_t nr_calls, calls_ns; /* mapping calls, and the host's time in them */
 	life_t last_life;
 
 	struct stream_slot **slot; /* stay where they are: a begin may be at work in one */

@@ -36,14 +36,17 @@ static int view_calls(struct weir_space *space, struct replica *r, place_t own, 
 	struct backend *b = space->backend;
 	int err = 0;
 
-	if (r->view[own][g] != COPY_NONE)
+	if (r->view[own][g] != COPY_NONE) {
+		space->nr_calls++;
 		err = b->ops->unmap(b, window_addr(r, own, g));
+	}
 	if (err)
 		return err;
 	view_set(r, own, g, COPY_NONE);
 	space->stats.nr_remaps++;
 	if (copy == COPY_NONE)
 		return 0;
+	space->nr_calls++;
 	err = b->ops->map(b, window_addr(r, own, g), &r->chunk[copy][g].backend, BACKEND_PROT_WRITE,
 			  BACKEND_DEVICE_BIT(space->device[own]));
 	if (!err)

@@ -39,7 +39,7 @@ static struct happened happened_so_far(const struct weir_space *space, const str
 				 .nr_missed = p->explained.nr_missed,
 				 .nr_out = stats->nr_moves[WEIR_CAUSE_EVICTION] +
 					   stats->nr_moves[WEIR_CAUSE_WRITEBACK],
-				 .nr_calls = stats->nr_remaps,
+				 .nr_calls = space->nr_calls,
 				 .calls_ns = space->calls_ns};
 }
 
