@@ -3,7 +3,7 @@
 #
 # What was planned and what happened: every workload of `weir bench`, and `weir replay`, say it with
 # --explain, in the same words of help; what they say adds up, is in the results as in the text, and
-# changes nothing else in these.
+# changes nothing else in these; and the page of `weir report` has it.
 #
 # Timeout: 300
 set -euo pipefail
@@ -58,7 +58,8 @@ for number, line in enumerate(open(sys.argv[1])):
             off = abs(value - sums[name] * (1e3 if is_time else 1))
             assert off <= (0.00051 if is_time else 0.051), (who, name, value, sums[name])
         assert sums["planned_s"] <= 1.01 * d["modelled_s"], who
-        print(r["manager"], d["device"], len(d["stages"]), sums["measured_s"] / r["epoch_median_s"])
+        period = sums["measured_s"] / r["epoch_median_s"]
+        print(r["manager"], d["device"], len(d["stages"]), period)
 PY
 }
 
@@ -101,12 +102,12 @@ planned gcn 0.99 1.01
 # Recorded in a timeline, too, by a manager that stands before weir.
 "$weir" bench gcn "${gcn[@]}" --manager weir --epochs 10 --explain --timeline "$dir/t.json" \
 	--json "$dir/t2.json" >/dev/null 2>"$dir/err" || fail "with a timeline" "$dir/err"
-cmp <(grep -o '"explain":.*' "$dir/gcn.json" | tail -n 1) <(grep -o '"explain":.*' "$dir/t2.json") ||
+cmp <(grep -o '"explain":\[.*' "$dir/gcn.json") <(grep -o '"explain":\[.*' "$dir/t2.json") ||
 	fail "another plan with a timeline"
 
 # Of a trace of it.
-WEIR_TRACE=$dir/gcn.trace "$weir" bench gcn "${gcn[@]}" --manager weir --epochs 10 >/dev/null 2>"$dir/err" ||
-	fail "recording" "$dir/err"
+WEIR_TRACE=$dir/gcn.trace "$weir" bench gcn "${gcn[@]}" --manager weir --epochs 10 >/dev/null \
+	2>"$dir/err" || fail "recording" "$dir/err"
 explained replay replay "$dir/gcn.trace" --manager weir,native --gpu-budget 50%
 planned replay 0.99 1.01
 
@@ -121,7 +122,7 @@ explained pagerank2 bench pagerank --machine h200x4 --devices 2 --kron 12 --mana
 explained sssp2 bench sssp --machine h200x4 --devices 2 --kron 12 --manager weir
 
 # A launch or a few a pass: little is planned, or nothing.
-small=(--machine h200 --manager weir,zerocopy --epochs 3)
+small=(--machine h200 --manager 'weir,zerocopy' --epochs 3)
 explained layers bench layers "${small[@]}" --ranges 10 --range-bytes 1MiB --gpu-budget 50% \
 	--split none,best
 for workload in pagein gups mvt atax bicg; do
@@ -130,4 +131,43 @@ done
 for workload in bfs sssp cc pagerank; do
 	explained $workload bench $workload "${small[@]}" --kron 10
 done
+# The page has a table for each device with a plan, with the sums of the result.
+pages=(gcn replay jacobi layers)
+for name in "${pages[@]}"; do
+	"$weir" report "$dir/$name.json" -o "$dir/page.html" >/dev/null 2>"$dir/err" ||
+		fail "no page of $name" "$dir/err"
+	python3 "$SOURCE_DIR/tests/integration/report_page.py" "$dir/page.html" "$dir/$name.json" \
+		>"$dir/out" || fail "the page of $name" "$dir/out"
+	python3 - "$dir/page.html" "$dir/$name.json" <<'PY' || fail "$name: tables of the page"
+import json, re, sys
+
+page = open(sys.argv[1]).read()
+page = page[page.index('<h2 id="explain">'):page.index('<h2 id="words">')]
+parts = page.split("<h3 ")[1:]
+devices = [d for line in open(sys.argv[2]) for d in json.loads(line)["explain"] or []]
+assert len(parts) == len(devices), (len(parts), len(devices))
+for part, d in zip(parts, devices):
+    if d["why"]:
+        assert d["why"] in part and "<table>" not in part
+        continue
+    rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in part.split("<tr>")[2:]]
+    assert len(rows) == len(d["stages"]) + 1, (len(rows), len(d["stages"]))
+    for row, stage in zip(rows, d["stages"]):
+        assert row[1] == (stage["name"] or ""), (row, stage)
+        shown = [float(x) for x in row[2:5] + row[6:]]
+        is_ = [stage["brackets"], 1e3 * stage["planned_s"], 1e3 * stage["measured_s"],
+               1e3 * stage["kernels_s"], 1e3 * stage["waited_s"], stage["brought"], stage["ahead"],
+               stage["late"], stage["out"], stage["calls"], 1e3 * stage["calls_s"]]
+        assert all(abs(a - b) < 0.051 for a, b in zip(shown, is_)), (row, stage)
+    measured = sum(stage["measured_s"] for stage in d["stages"])
+    assert rows[-1][0] == "all" and abs(float(rows[-1][4]) - 1e3 * measured) < 0.0006, rows[-1]
+    assert '<rect x="0.0" y="7"' in part
+PY
+done
+sed 's/"kernels_s":/"kernels":/' "$dir/gcn.json" >"$dir/bad.json"
+"$weir" report "$dir/bad.json" -o "$dir/bad.html" >"$dir/out" 2>"$dir/err" &&
+	fail "a page of bad.json"
+grep -q 'bad.json:2: "explain": "kernels_s" of stage 0 is no number from 0 to 1e20: give a file' \
+	"$dir/err" || fail "another error" "$dir/err"
+[ ! -e "$dir/bad.html" ] || fail "a page is left"
 echo "ok - what was planned and what happened adds up"
