@@ -11,10 +11,11 @@
 #include "cli/report_canvas.h"
 #include "cli/report_format.h"
 #include "cli/report_plot.h"
+#include "cli/report_room.h"
 #include "src/base/util.h"
 
 /* What a page has room for; what is left out is said. */
-#define TABLES_MAX 12u
+#define TABLES_MAX 8u
 #define ROWS_MAX 48u
 
 #define BAR_WIDTH 180.0 /* pixels */
@@ -241,6 +242,7 @@ static void put_device(FILE *out, const struct report_result *r, const struct re
 		return;
 	}
 	put_short(out, e);
+	report_room_put(out, e, number);
 	fputs("<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"Planned and "
 	      "measured\">\n<table>\n<caption>Planned and measured, stage by stage</caption>\n"
 	      "<thead><tr>",

@@ -7,6 +7,7 @@
 #define WEIR_CLI_REPORT_EXPLAIN_H
 
 #include "cli/report_read.h"
+#include "src/residency/explain.h"
 
 /* Means of a period. The name belongs to the result's json; NULL: not known. */
 struct report_stage {
@@ -14,6 +15,7 @@ struct report_stage {
 	double brackets, planned_s, measured_s, kernels_s, waited_s;
 	double brought, ahead, late, out; /* blocks */
 	double calls, calls_s;
+	double room[EXPLAIN_ROOM_NR], filled; /* chunks; all 0: not known */
 };
 
 /* A device. Texts belong to the result's json. */
@@ -21,6 +23,7 @@ struct report_explained {
 	const char *device;
 	const char *why; /* why there is no plan; NULL: there is one */
 	bool suspended;
+	double chunk_bytes;	    /* 0: not known */
 	struct report_stage *stage; /* owned */
 	size_t nr_stages;
 };

@@ -51,6 +51,23 @@ static int read_text(struct report_source *source, const json_t *json, const cha
 			     member);
 }
 
+/* Null, or missing: not known. */
+static int read_room(struct report_source *source, const json_t *room, size_t index,
+		     struct report_stage *out)
+{
+	struct number numbers[EXPLAIN_ROOM_NR + 1] = {{"filled", &out->filled}};
+
+	if (!room || json_is_null(room))
+		return 0;
+	if (!json_is_object(room))
+		return report_refuse(
+			source, "\"explain\": \"room\" of stage %zu is no object: " GIVE, index);
+	for (int i = 0; i < EXPLAIN_ROOM_NR; i++)
+		numbers[i + 1] =
+			(struct number){explain_room_name((enum explain_room)i), &out->room[i]};
+	return read_numbers(source, room, index, numbers, ARRAY_LEN(numbers));
+}
+
 static int read_stage(struct report_source *source, const json_t *json, size_t index,
 		      struct report_stage *out)
 {
@@ -74,6 +91,8 @@ static int read_stage(struct report_source *source, const json_t *json, size_t i
 	err = read_text(source, json, "name", &out->name);
 	if (!err)
 		err = read_numbers(source, json, index, numbers, ARRAY_LEN(numbers));
+	if (!err)
+		err = read_room(source, json_object_get(json, "room"), index, out);
 	if (err)
 		return err;
 	if (fabs(out->kernels_s + out->waited_s - out->measured_s) <=
@@ -116,6 +135,7 @@ static int read_device(struct report_source *source, const json_t *json,
 		err = report_refuse(source, "\"explain\" has a device without \"device\": " GIVE);
 	if (!err)
 		err = read_text(source, json, "why", &out->why);
+	out->chunk_bytes = json_number_value(json_object_get(json, "chunk_bytes"));
 	out->suspended = json_is_true(json_object_get(json, "suspended"));
 	return err ? err : read_stages(source, json_object_get(json, "stages"), out);
 }

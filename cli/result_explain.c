@@ -25,6 +25,27 @@ static void write_number(FILE *out, const char *member, double value)
 	result_write_double(out, value);
 }
 
+/* What chunks of the device's memory are for as the stage begins; null: not known. */
+static void write_room(FILE *out, const struct explain_stage *stage)
+{
+	double sum = 0;
+
+	fputs(",\"room\":", out);
+	for (int room = 0; room < EXPLAIN_ROOM_NR; room++)
+		sum += stage->room[room];
+	if (!(sum > 0)) {
+		fputs("null", out);
+		return;
+	}
+	for (int room = 0; room < EXPLAIN_ROOM_NR; room++) {
+		fprintf(out, "%c\"%s\":", room ? ',' : '{',
+			explain_room_name((enum explain_room)room));
+		result_write_double(out, stage->room[room]);
+	}
+	write_number(out, "filled", stage->filled);
+	fputc('}', out);
+}
+
 static void write_stage(FILE *out, const struct explain_stage *stage)
 {
 	const struct {
@@ -48,6 +69,7 @@ static void write_stage(FILE *out, const struct explain_stage *stage)
 	fprintf(out, ",\"brackets\":%" PRIu32, stage->nr_brackets);
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
 		write_number(out, members[i].name, members[i].value);
+	write_room(out, stage);
 	fputc('}', out);
 }
 
@@ -58,8 +80,9 @@ static void write_device(FILE *out, const struct explain_device *device)
 	fputc(',', out);
 	write_text(out, "why", device->why);
 	if (!device->why) {
-		fprintf(out, ",\"suspended\":%s,\"moves\":%" PRIu32,
-			device->suspended ? "true" : "false", device->nr_moves);
+		fprintf(out, ",\"suspended\":%s,\"moves\":%" PRIu32 ",\"chunk_bytes\":%" PRIu64,
+			device->suspended ? "true" : "false", device->nr_moves,
+			device->chunk_bytes);
 		write_number(out, "modelled_s", device->modelled_ns / NS_PER_S);
 		write_number(out, "compute_s", device->compute_ns / NS_PER_S);
 	}

@@ -461,10 +461,19 @@ static inline uint32_t space_nr_leaving(const struct weir_space *space, place_t 
 	return nr + compare_nr(space, from);
 }
 
-/* Copies on a path: queued, and with those that wait in its batch. */
+/* Copies on a path: queued, and those that wait in its batch; the n-th of them, oldest first. */
 static inline uint32_t path_nr_moves(const struct path *path)
 {
 	return path->moving.nr + path->batch.nr;
+}
+
+static inline const struct move *path_move(const struct path *path, uint32_t n)
+{
+	const struct move_queue *moving = &path->moving;
+
+	if (n < moving->nr)
+		return &moving->move[(moving->head + n) % moving->max];
+	return &path->batch.move[n - moving->nr];
 }
 
 /* Whether devices have nothing to do but to wait for the bracket that is being placed. */
@@ -774,6 +783,8 @@ uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offse
  * NULL: there is none. */
 uint64_t *arena_life(struct range *range, uint64_t offset, uint64_t *begin);
 uint64_t *arena_next(struct range *range, uint64_t *offset, uint64_t *bytes);
+/* Bytes of the pieces in use. */
+uint64_t arena_used(const struct range *range);
 void arena_destroy(struct arena *arena);
 int arena_check(const struct range *range);
 

@@ -60,6 +60,7 @@ void explain_begun(const struct weir_space *space, struct planner *p, uint64_t p
 	}
 	p->explained.before = now;
 	p->explained.stage = find_stage(p, place, &stage) ? &p->plan->seen[stage] : NULL;
+	p->explained.entered = p->explained.stage != seen;
 }
 
 /* ------------------------------------------------------------------ late copies */
@@ -99,6 +100,9 @@ void explain_placed(const struct weir_space *space, struct planner *p,
 {
 	if (!p->explained.stage || !slot->event)
 		return;
+	if (p->explained.entered)
+		explain_room_add(space, p->own, &p->explained.stage->room);
+	p->explained.entered = false;
 	for (uint32_t i = 0; i < space->nr_paths; i++) {
 		const struct move_queue *moving = &space->path[i].moving;
 
@@ -120,8 +124,8 @@ void explain_missed(struct planner *p, const struct pending_action *action)
 		p->explained.nr_missed += action->nr_blocks - range_nr_resident(range);
 }
 
-/* Blocks that an event's bracket awaited, and that were not there at a time; with it those of events
- * before are forgotten. */
+/* Blocks that an event's bracket awaited, and that were not there at a time. They are forgotten,
+ * and those of events before. */
 static uint32_t take_late(const struct weir_space *space, struct explained *e, uint64_t event,
 			  double ns)
 {
@@ -194,6 +198,17 @@ static void fill_stage(const struct plan *plan, uint32_t g, struct explain_stage
 	out->calls_ns = in_stage((double)all->calls_ns, begun, nr);
 }
 
+/* Means of the begins that were looked at. */
+static void fill_room(const struct weir_space *space, const struct room_seen *seen,
+		      struct explain_stage *out)
+{
+	for (int room = 0; room < EXPLAIN_ROOM_NR && seen->nr; room++)
+		out->room[room] = (double)seen->nr_chunks[room] / (double)seen->nr;
+	if (seen->nr)
+		out->filled =
+			(double)seen->filled_bytes / (double)seen->nr / (double)space->block_bytes;
+}
+
 static void add_stage(struct explain_stage *sum, const struct explain_stage *stage)
 {
 	sum->nr_brackets += stage->nr_brackets;
@@ -228,7 +243,8 @@ static void find_names(const struct planner *p, const struct plan *plan,
 	}
 }
 
-static int get_plan(const struct planner *p, struct explain_device *out)
+static int get_plan(const struct weir_space *space, const struct planner *p,
+		    struct explain_device *out)
 {
 	const struct plan *plan = p->plan ? p->plan : p->suspended;
 
@@ -237,6 +253,7 @@ static int get_plan(const struct planner *p, struct explain_device *out)
 		return -ENOMEM;
 	out->suspended = p->suspended != NULL;
 	out->nr_moves = plan->nr_actions;
+	out->chunk_bytes = space->block_bytes;
 	out->modelled_ns = plan->modelled_ns;
 	out->compute_ns = plan->compute_ns;
 	out->nr_stages = plan->nr_stages;
@@ -244,6 +261,7 @@ static int get_plan(const struct planner *p, struct explain_device *out)
 		out->stage[plan->stage_of_step[i]].nr_brackets++;
 	for (uint32_t g = 0; g < plan->nr_stages; g++) {
 		fill_stage(plan, g, &out->stage[g]);
+		fill_room(space, &plan->seen[g].room, &out->stage[g]);
 		add_stage(&out->sum, &out->stage[g]);
 	}
 	find_names(p, plan, out->stage);
@@ -274,7 +292,7 @@ static int get_all(const struct weir_space *space, struct explain *out)
 		(void)snprintf(device->name, sizeof(device->name), "%s",
 			       space->backend->desc.device[space->device[own]].name);
 		if (p->plan || p->suspended)
-			err = get_plan(p, device);
+			err = get_plan(space, p, device);
 		else
 			device->why = why_no_plan(space, p);
 	}
@@ -336,6 +354,23 @@ static void print_plan(const struct explain_device *device, FILE *out)
 	fputc('\n', out);
 }
 
+static void print_room(const struct explain_device *device, FILE *out)
+{
+	fprintf(out, "room in its memory as stages begin, in blocks of %llu bytes\n%7s",
+		(unsigned long long)device->chunk_bytes, "stage");
+	for (int room = 0; room < EXPLAIN_ROOM_NR; room++)
+		fprintf(out, " %9s", explain_room_name((enum explain_room)room));
+	fprintf(out, " %9s\n", "filled");
+	for (uint32_t g = 0; g < device->nr_stages; g++) {
+		const struct explain_stage *s = &device->stage[g];
+
+		fprintf(out, "%7u", g);
+		for (int room = 0; room < EXPLAIN_ROOM_NR; room++)
+			fprintf(out, " %9.1f", s->room[room]);
+		fprintf(out, " %9.2f\n", s->filled);
+	}
+}
+
 int explain_print(const struct explain *explain, FILE *out)
 {
 	for (uint32_t i = 0; i < explain->nr_devices; i++) {
@@ -348,6 +383,8 @@ int explain_print(const struct explain *explain, FILE *out)
 			fprintf(out, "%s\n", device->why);
 		else
 			print_plan(device, out);
+		if (!device->why)
+			print_room(device, out);
 	}
 	return ferror(out) ? -EIO : 0;
 }

@@ -14,6 +14,21 @@
 
 #define EXPLAIN_NAME_BYTES 64
 
+/* What each chunk of a device's own memory is for that the space may have. */
+enum explain_room {
+	EXPLAIN_LIVE,	/* contents that are needed, at rest */
+	EXPLAIN_DEAD,	/* contents that are not, of ranges in use and of freed ones */
+	EXPLAIN_COMING, /* a copy into it is under way: the block has another chunk as well */
+	EXPLAIN_GOING,	/* a copy out of it is */
+	EXPLAIN_ARENAS, /* small allocations are cut from it */
+	EXPLAIN_OTHERS, /* replicated and paged ranges, other devices' blocks, lower copies */
+	EXPLAIN_SPARE,	/* none: it is free, or was never asked for */
+	EXPLAIN_ROOM_NR
+};
+
+/* "live", ... Static. */
+const char *explain_room_name(enum explain_room room);
+
 /* A stage of a plan, or the sum of all of them. Times in nanoseconds. */
 struct explain_stage {
 	char name[EXPLAIN_NAME_BYTES]; /* the kernel of a bracket; "": not known, or a sum */
@@ -21,6 +36,10 @@ struct explain_stage {
 	double planned_ns, measured_ns, kernels_ns; /* kernels_ns: part of measured_ns */
 	double brought, ahead, late, out;	    /* blocks */
 	double calls, calls_ns;			    /* mapping calls, and the host's time in them */
+	/* Chunks as its first bracket begins, placed; their sum is the budget, or what is held
+	 * beyond a lowered one. All 0: not known; of a sum they are. filled: of those of arenas,
+	 * what allocations fill. */
+	double room[EXPLAIN_ROOM_NR], filled;
 };
 
 /* One device of the space. */
@@ -29,6 +48,7 @@ struct explain_device {
 	const char *why;   /* why there is no plan, static text; NULL: there is one, and */
 	bool suspended;	   /* what the program does now differs from it */
 	uint32_t nr_moves; /* that the plan makes in a period */
+	uint64_t chunk_bytes;
 	double modelled_ns, compute_ns; /* a period under the plan; the same, all resident */
 	uint32_t nr_stages;
 	struct explain_stage *stage; /* nr_stages of them; owned */

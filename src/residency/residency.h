@@ -11,7 +11,7 @@
  *   follow.c   carrying a plan out, step by step
  *   pending.c  actions of a plan that are under way
  *   resume.c   a plan that is suspended, and followed again
- *   explain.c  what a plan says, and what was seen of it
+ *   explain.c  what a plan says, and what was seen of it; explain_room.c, of memory
  *   tried.c    plans that were followed before, and the choice among them
  *   ask.c      a policy's place in decisions
  *   decide*.c  what comes in, what goes, where to, as pure functions
@@ -106,6 +106,7 @@ struct awaited {
 struct explained {
 	struct stage_seen *stage; /* of the newest bracket begun; NULL: none that counts */
 	struct happened before;	  /* in the space, until it began */
+	bool entered;		  /* it is the first of its stage */
 	double end_ns;		  /* of the last bracket that was timed; 0: none was */
 	uint64_t nr_missed;	  /* blocks that were not brought ahead as planned */
 	struct awaited *awaited;  /* by event */
@@ -372,6 +373,11 @@ static inline bool explain_wants_times(const struct plan *plan)
 
 /* The plan is not followed from here on, or another one is. */
 void explain_forget(struct planner *p);
+
+/* ---- explain_room.c */
+
+/* Add what the chunks of a device's own memory are for now. */
+void explain_room_add(const struct weir_space *space, place_t own, struct room_seen *room);
 
 /* ---- pending.c */
 

@@ -57,6 +57,14 @@ for number, line in enumerate(open(sys.argv[1])):
             is_time = name in TIMES
             off = abs(value - sums[name] * (1e3 if is_time else 1))
             assert off <= (0.00051 if is_time else 0.051), (who, name, value, sums[name])
+        budgets = [sum(n for name, n in s["room"].items() if name != "filled")
+                   for s in d["stages"] if s["room"]]
+        # Each block of the budget is accounted for; that of managers of passes is a little larger.
+        for s, blocks in zip((s for s in d["stages"] if s["room"]), budgets):
+            assert s["room"]["filled"] <= s["room"]["arenas"] and blocks == budgets[0], (who, s)
+        if r["workload"] in ("gcn", "replay"):
+            assert len(budgets) == len(d["stages"]), who
+            assert budgets[0] == r["budget_bytes"] // d["chunk_bytes"], (who, budgets[0])
         assert sums["planned_s"] <= 1.01 * d["modelled_s"], who
         period = sums["measured_s"] / r["epoch_median_s"]
         print(r["manager"], d["device"], len(d["stages"]), period)
@@ -162,6 +170,7 @@ for part, d in zip(parts, devices):
     measured = sum(stage["measured_s"] for stage in d["stages"])
     assert rows[-1][0] == "all" and abs(float(rows[-1][4]) - 1e3 * measured) < 0.0006, rows[-1]
     assert '<rect x="0.0" y="7"' in part
+    assert ("Room in GPU memory" in part) == any(s["room"] for s in d["stages"])
 PY
 done
 sed 's/"kernels_s":/"kernels":/' "$dir/gcn.json" >"$dir/bad.json"

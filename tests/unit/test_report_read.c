@@ -101,12 +101,11 @@ static void test_report_read_explain(void **state)
 	assert_int_equal(results.result[0].nr_explained, 0);
 	report_results_fini(&results);
 	assert_int_equal(
-		read_text(
-			EXPLAIN("[{\"device\":\"gpu0\",\"why\":null,\"suspended\":true,\"stages\":[{"
-				"\"name\":\"k\",\"measured_s\":3," STAGE
-				"},{\"name\":null,\"measured_s\":3," STAGE
-				"}]},{\"device\":\"gpu1\",\"why\":\"no plan\",\"stages\":[]}]"),
-			&results),
+		read_text(EXPLAIN("[{\"device\":\"gpu0\",\"why\":null,\"suspended\":true,"
+				  "\"stages\":[{\"name\":\"k\",\"measured_s\":3," STAGE
+				  "},{\"name\":null,\"measured_s\":3," STAGE
+				  "}]},{\"device\":\"gpu1\",\"why\":\"no plan\",\"stages\":[]}]"),
+			  &results),
 		0);
 	assert_int_equal(results.result[0].nr_explained, 2);
 	e = results.result[0].explained;
@@ -119,6 +118,7 @@ static void test_report_read_explain(void **state)
 	assert_true(e[0].stage[0].planned_s == 1 && e[0].stage[0].measured_s == 3);
 	assert_true(e[0].stage[0].kernels_s == 2 && e[0].stage[0].waited_s == 1);
 	assert_true(e[0].stage[1].ahead == 5 && e[0].stage[1].late == 4);
+	assert_true(e[0].stage[0].room[EXPLAIN_LIVE] == 0);
 	assert_true(e[0].stage[1].calls == 6 && e[0].stage[1].calls_s == 0.5);
 	assert_string_equal(e[1].why, "no plan");
 	assert_int_equal(e[1].nr_stages, 0);
@@ -143,6 +143,10 @@ static void test_report_read_explain_refuses(void **state)
 		{STAGES("[{\"measured_s\":-1," STAGE "}]"),
 		 "\"measured_s\" of stage 0 is no number"},
 		{STAGES("[{\"name\":{},\"measured_s\":3," STAGE "}]"), "\"name\" is no text"},
+		{STAGES("[{\"measured_s\":3,\"room\":3," STAGE "}]"),
+		 "\"room\" of stage 0 is no object"},
+		{STAGES("[{\"measured_s\":3,\"room\":{\"filled\":0}," STAGE "}]"),
+		 "\"live\" of stage 0 is no number"},
 		{STAGES("[{\"measured_s\":3," STAGE "},{\"measured_s\":4," STAGE "}]"),
 		 "\"waited_s\" of stage 1 do not add up to \"measured_s\""},
 	};

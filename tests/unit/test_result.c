@@ -280,13 +280,15 @@ static void test_result_explain(void **state)
 		 .late = 0.5,
 		 .out = 4,
 		 .calls = 5,
-		 .calls_ns = 6e6},
+		 .calls_ns = 6e6,
+		 .room = {[EXPLAIN_LIVE] = 3, [EXPLAIN_ARENAS] = 1},
+		 .filled = 0.75},
 		{.nr_brackets = 1},
 	};
 	struct explain *explain = calloc(1, sizeof(*explain) + 2 * sizeof(explain->device[0]));
 	struct weir_machine_desc desc = machine();
 	struct result result = sample(&desc);
-	json_t *json = written(&result), *device, *stage;
+	json_t *json = written(&result), *device, *stage, *room;
 
 	(void)state;
 	assert_non_null(explain);
@@ -301,6 +303,7 @@ static void test_result_explain(void **state)
 	explain->device[0] = (struct explain_device){.name = "gpu0",
 						     .suspended = true,
 						     .nr_moves = 7,
+						     .chunk_bytes = 4096,
 						     .modelled_ns = 3e9,
 						     .compute_ns = 1e9,
 						     .nr_stages = 2,
@@ -314,10 +317,17 @@ static void test_result_explain(void **state)
 	assert_true(json_is_null(json_object_get(device, "why")));
 	assert_true(json_is_true(json_object_get(device, "suspended")));
 	expect_number(device, "moves", 7);
+	expect_number(device, "chunk_bytes", 4096);
 	expect_number(device, "modelled_s", 3);
 	expect_number(device, "compute_s", 1);
 	stage = json_array_get(json_object_get(device, "stages"), 0);
-	assert_int_equal(json_object_size(stage), 12);
+	assert_int_equal(json_object_size(stage), 13);
+	room = json_object_get(stage, "room");
+	assert_int_equal(json_object_size(room), EXPLAIN_ROOM_NR + 1);
+	expect_number(room, "live", 3);
+	expect_number(room, "arenas", 1);
+	expect_number(room, "spare", 0);
+	expect_number(room, "filled", 0.75);
 	assert_string_equal(json_string_value(json_object_get(stage, "name")), "gat\"her");
 	expect_number(stage, "brackets", 3);
 	expect_number(stage, "planned_s", 1);
@@ -332,6 +342,7 @@ static void test_result_explain(void **state)
 	expect_number(stage, "calls_s", 0.006);
 	stage = json_array_get(json_object_get(device, "stages"), 1);
 	assert_true(json_is_null(json_object_get(stage, "name")));
+	assert_true(json_is_null(json_object_get(stage, "room")));
 	device = json_array_get(json_object_get(json, "explain"), 1);
 	assert_string_equal(json_string_value(json_object_get(device, "why")), "no plan: none");
 	assert_int_equal(json_array_size(json_object_get(device, "stages")), 0);

@@ -129,6 +129,22 @@ static void test_space_explain_adds_up(void **state)
 	test_space_close(&t);
 }
 
+/* Each chunk of the budget is accounted for; the arena's, of which a small range fills half. */
+static void expect_room(const struct explain_stage *stage)
+{
+	double sum = 0;
+
+	for (int room = 0; room < EXPLAIN_ROOM_NR; room++) {
+		assert_true(stage->room[room] >= 0);
+		sum += stage->room[room];
+	}
+	assert_true(fabs(sum - NR_RANGES) < 1e-9);
+	assert_true(stage->room[EXPLAIN_LIVE] > 0);
+	assert_true(stage->room[EXPLAIN_ARENAS] == 1);
+	assert_true(fabs(stage->filled - 0.5) < 0.01);
+	assert_true(stage->room[EXPLAIN_OTHERS] == 0);
+}
+
 /* The text is made from the numbers, whose sum is that of the stages. */
 static void test_space_explain_numbers(void **state)
 {
@@ -141,6 +157,7 @@ static void test_space_explain_numbers(void **state)
 
 	(void)state;
 	open_walk(&t, range);
+	do_fill(&t, 0, do_alloc(&t, BLOCK / 2, 0), BLOCK / 2, 3);
 	assert_int_equal(explain_get(t.space, &explain), 0);
 	assert_int_equal(explain->nr_devices, 1);
 	assert_non_null(explain->device[0].why);
@@ -158,6 +175,7 @@ static void test_space_explain_numbers(void **state)
 		const struct explain_stage *stage = &device->stage[g];
 
 		assert_true(stage->kernels_ns >= 0 && stage->kernels_ns <= stage->measured_ns);
+		expect_room(stage);
 		sum.nr_brackets += stage->nr_brackets;
 		sum.planned_ns += stage->planned_ns;
 		sum.measured_ns += stage->measured_ns;
@@ -165,6 +183,7 @@ static void test_space_explain_numbers(void **state)
 		sum.late += stage->late;
 		sum.calls_ns += stage->calls_ns;
 	}
+	assert_int_equal(device->chunk_bytes, BLOCK);
 	assert_int_equal(sum.nr_brackets, 2 * NR_RANGES);
 	assert_true(sum.planned_ns > 0 && sum.planned_ns <= 1.01 * device->modelled_ns);
 	assert_true(fabs(sum.planned_ns / 1e6 - all.planned) < 0.001);
