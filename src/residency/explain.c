@@ -30,13 +30,12 @@ static bool find_stage(const struct planner *p, uint64_t place, uint32_t *stage)
 	return period > 0;
 }
 
-static struct happened happened_so_far(const struct weir_space *space, const struct planner *p)
+static struct happened happened_so_far(const struct weir_space *space)
 {
 	const struct weir_space_stats *stats = &space->stats;
 
 	return (struct happened){.nr_brought = stats->nr_moves[WEIR_CAUSE_DEMAND],
 				 .nr_ahead = stats->nr_moves[WEIR_CAUSE_PREFETCH],
-				 .nr_missed = p->explained.nr_missed,
 				 .nr_out = stats->nr_moves[WEIR_CAUSE_EVICTION] +
 					   stats->nr_moves[WEIR_CAUSE_WRITEBACK],
 				 .nr_calls = space->nr_calls,
@@ -45,7 +44,7 @@ static struct happened happened_so_far(const struct weir_space *space, const str
 
 void explain_begun(const struct weir_space *space, struct planner *p, uint64_t place)
 {
-	const struct happened now = happened_so_far(space, p), *before = &p->explained.before;
+	const struct happened now = happened_so_far(space), *before = &p->explained.before;
 	struct stage_seen *seen = p->explained.stage;
 	uint32_t stage;
 
@@ -53,14 +52,14 @@ void explain_begun(const struct weir_space *space, struct planner *p, uint64_t p
 		seen->nr_begun++;
 		seen->all.nr_brought += now.nr_brought - before->nr_brought;
 		seen->all.nr_ahead += now.nr_ahead - before->nr_ahead;
-		seen->all.nr_missed += now.nr_missed - before->nr_missed;
 		seen->all.nr_out += now.nr_out - before->nr_out;
+	}
+	if (seen && now.nr_calls != before->nr_calls) {
 		seen->all.nr_calls += now.nr_calls - before->nr_calls;
 		seen->all.calls_ns += now.calls_ns - before->calls_ns;
 	}
 	p->explained.before = now;
 	p->explained.stage = find_stage(p, place, &stage) ? &p->plan->seen[stage] : NULL;
-	p->explained.entered = p->explained.stage != seen;
 }
 
 /* ------------------------------------------------------------------ late copies */
@@ -100,9 +99,9 @@ void explain_placed(const struct weir_space *space, struct planner *p,
 {
 	if (!p->explained.stage || !slot->event)
 		return;
-	if (p->explained.entered)
+	if (p->explained.stage != p->explained.looked)
 		explain_room_add(space, p->own, &p->explained.stage->room);
-	p->explained.entered = false;
+	p->explained.looked = p->explained.stage;
 	for (uint32_t i = 0; i < space->nr_paths; i++) {
 		const struct move_queue *moving = &space->path[i].moving;
 
@@ -119,9 +118,11 @@ void explain_placed(const struct weir_space *space, struct planner *p,
 void explain_missed(struct planner *p, const struct pending_action *action)
 {
 	const struct range *range = p->life[action->life];
+	struct stage_seen *seen = p->explained.stage;
 
-	if (action->move == PLAN_FETCH && range && range_nr_resident(range) < action->nr_blocks)
-		p->explained.nr_missed += action->nr_blocks - range_nr_resident(range);
+	if (seen && action->move == PLAN_FETCH && range &&
+	    range_nr_resident(range) < action->nr_blocks)
+		seen->nr_missed += action->nr_blocks - range_nr_resident(range);
 }
 
 /* Blocks that an event's bracket awaited, and that were not there at a time. They are forgotten,
@@ -192,7 +193,7 @@ static void fill_stage(const struct plan *plan, uint32_t g, struct explain_stage
 	out->brought = in_stage((double)all->nr_brought, begun, nr);
 	out->ahead = in_stage((double)all->nr_ahead, begun, nr);
 	out->late = in_stage((double)seen->nr_late, timed, nr) +
-		    in_stage((double)all->nr_missed, begun, nr);
+		    in_stage((double)seen->nr_missed, begun, nr);
 	out->out = in_stage((double)all->nr_out, begun, nr);
 	out->calls = in_stage((double)all->nr_calls, begun, nr);
 	out->calls_ns = in_stage((double)all->calls_ns, begun, nr);

@@ -139,10 +139,10 @@ struct stage_seen {
 	double ns, kernels_ns; /* of brackets that were timed: in all; of that, their own */
 	uint64_t nr_timed;     /* these brackets */
 	uint64_t nr_late;      /* blocks on their way ahead of use when these could have begun */
+	uint64_t nr_missed;    /* blocks that were to come ahead, and did not */
 	uint64_t nr_begun; /* brackets, from the begin of which to that of the next there were: */
 	struct happened {
 		uint64_t nr_brought, nr_ahead; /* blocks that brackets brought; that came before */
-		uint64_t nr_missed;	       /* that were to come before, and did not */
 		uint64_t nr_out, nr_calls;     /* that left; and mapping calls, */
 		uint64_t calls_ns;	       /* and the host's time in these */
 	} all;

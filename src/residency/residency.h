@@ -104,12 +104,11 @@ struct awaited {
 
 /* Since when something is counted for which stage: see explain.c. */
 struct explained {
-	struct stage_seen *stage; /* of the newest bracket begun; NULL: none that counts */
-	struct happened before;	  /* in the space, until it began */
-	bool entered;		  /* it is the first of its stage */
-	double end_ns;		  /* of the last bracket that was timed; 0: none was */
-	uint64_t nr_missed;	  /* blocks that were not brought ahead as planned */
-	struct awaited *awaited;  /* by event */
+	struct stage_seen *stage;  /* of the newest bracket begun; NULL: none that counts */
+	struct happened before;	   /* in the space, until it began */
+	struct stage_seen *looked; /* whose room was looked at last */
+	double end_ns;		   /* of the last bracket that was timed; 0: none was */
+	struct awaited *awaited;   /* by event */
 	uint32_t nr_awaited, max_awaited;
 };
 

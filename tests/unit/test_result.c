@@ -266,6 +266,31 @@ static void expect_number(const json_t *object, const char *member, double value
 	assert_true(fabs(json_number_value(json_object_get(object, member)) - value) < 1e-12);
 }
 
+/* Of test_result_explain(), the first one. */
+static void expect_stage(const json_t *stage)
+{
+	const json_t *room = json_object_get(stage, "room");
+
+	assert_int_equal(json_object_size(stage), 13);
+	assert_int_equal(json_object_size(room), EXPLAIN_ROOM_NR + 1);
+	expect_number(room, "live", 3);
+	expect_number(room, "arenas", 1);
+	expect_number(room, "spare", 0);
+	expect_number(room, "filled", 0.75);
+	assert_string_equal(json_string_value(json_object_get(stage, "name")), "gat\"her");
+	expect_number(stage, "brackets", 3);
+	expect_number(stage, "planned_s", 1);
+	expect_number(stage, "measured_s", 2);
+	expect_number(stage, "kernels_s", 0.5);
+	expect_number(stage, "waited_s", 1.5);
+	expect_number(stage, "brought", 1);
+	expect_number(stage, "ahead", 2.5);
+	expect_number(stage, "late", 0.5);
+	expect_number(stage, "out", 4);
+	expect_number(stage, "calls", 5);
+	expect_number(stage, "calls_s", 0.006);
+}
+
 /* What was planned is there where it is asked for, if only to say that there was nothing. */
 static void test_result_explain(void **state)
 {
@@ -288,7 +313,7 @@ static void test_result_explain(void **state)
 	struct explain *explain = calloc(1, sizeof(*explain) + 2 * sizeof(explain->device[0]));
 	struct weir_machine_desc desc = machine();
 	struct result result = sample(&desc);
-	json_t *json = written(&result), *device, *stage, *room;
+	json_t *json = written(&result), *device, *stage;
 
 	(void)state;
 	assert_non_null(explain);
@@ -321,25 +346,7 @@ static void test_result_explain(void **state)
 	expect_number(device, "modelled_s", 3);
 	expect_number(device, "compute_s", 1);
 	stage = json_array_get(json_object_get(device, "stages"), 0);
-	assert_int_equal(json_object_size(stage), 13);
-	room = json_object_get(stage, "room");
-	assert_int_equal(json_object_size(room), EXPLAIN_ROOM_NR + 1);
-	expect_number(room, "live", 3);
-	expect_number(room, "arenas", 1);
-	expect_number(room, "spare", 0);
-	expect_number(room, "filled", 0.75);
-	assert_string_equal(json_string_value(json_object_get(stage, "name")), "gat\"her");
-	expect_number(stage, "brackets", 3);
-	expect_number(stage, "planned_s", 1);
-	expect_number(stage, "measured_s", 2);
-	expect_number(stage, "kernels_s", 0.5);
-	expect_number(stage, "waited_s", 1.5);
-	expect_number(stage, "brought", 1);
-	expect_number(stage, "ahead", 2.5);
-	expect_number(stage, "late", 0.5);
-	expect_number(stage, "out", 4);
-	expect_number(stage, "calls", 5);
-	expect_number(stage, "calls_s", 0.006);
+	expect_stage(stage);
 	stage = json_array_get(json_object_get(device, "stages"), 1);
 	assert_true(json_is_null(json_object_get(stage, "name")));
 	assert_true(json_is_null(json_object_get(stage, "room")));
