@@ -74,7 +74,7 @@ static void awaited_add(struct explained *e, uint64_t event, fence_t fence)
 		last->nr++;
 		return;
 	}
-	if (e->nr_awaited == e->max_awaited) {
+	if (!e->awaited || e->nr_awaited == e->max_awaited) {
 		struct awaited *moved = realloc(e->awaited, max * sizeof(*moved));
 
 		if (!moved)
