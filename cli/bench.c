@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cli/bench_check.h"
+#include "cli/bench_explain.h"
 #include "cli/bench_graph.h"
 #include "cli/bench_layers.h"
 #include "cli/bench_matrix.h"
@@ -46,9 +47,7 @@ struct bench {
 	struct bench_row *rows;
 	unsigned int nr_rows;
 	struct bench_decisions decisions;
-	FILE *explain; /* what the runs' managers planned; NULL: nobody asks */
-	char *explanation;
-	size_t explanation_bytes;
+	struct bench_explain explain;
 	int status; /* exit status so far */
 	char err[BENCH_ERROR_BYTES];
 };
@@ -151,6 +150,8 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 		.live_peak_bytes = reference->live_bytes,
 		.needs_bytes = reference->needs_bytes,
 		.in_memory_s = reference->epoch_s,
+		.explains = p->explain,
+		.explain = outcome->explain,
 	};
 	memcpy(out->near_bytes, run->config.near_bytes, sizeof(out->near_bytes));
 	fill_parameters(p, run->nodes, &out->parameters);
@@ -285,7 +286,6 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 		.epochs = p->warm_up + p->epochs,
 		.work = &bench->work,
 		.weight = bench_run_weight(p, nodes, p->data, p->warm_up + p->epochs),
-		.explain = bench->explain,
 	};
 	struct bench_record record;
 	struct bench_outcome outcome;
@@ -307,6 +307,7 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 		consult(bench, &run, &oracle, &result);
 		judge(bench, &result);
 		keep_row(bench, &result, reference->epoch_s);
+		bench_explain_add(&bench->explain, &result);
 		rc = keep_decisions(bench, &result);
 		if (!rc && bench_write(&bench->files, &run, &outcome, &result, bench->err,
 				       sizeof(bench->err)))
@@ -453,10 +454,8 @@ static void report(struct bench *bench)
 	err = bench_table_print(out, bench->rows, bench->nr_rows, bench->params.verbose);
 	if (!err)
 		err = bench_decisions_print(&bench->decisions, out);
-	if (!err && bench->explain && fflush(bench->explain))
-		err = -ENOMEM;
-	if (!err && bench->explain)
-		fputs(bench->explanation, out);
+	if (!err)
+		err = bench_explain_print(&bench->explain, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = -EIO;
 	if (err) {
@@ -478,14 +477,8 @@ static int run_command(struct bench *bench)
 		snprintf(bench->err, sizeof(bench->err), "not enough memory on this computer");
 		return stop(bench, BENCH_EXIT_FAILED);
 	}
-	if (p->explain) {
-		bench->explain = open_memstream(&bench->explanation, &bench->explanation_bytes);
-		if (!bench->explain) {
-			snprintf(bench->err, sizeof(bench->err),
-				 "not enough memory on this computer");
-			return stop(bench, BENCH_EXIT_FAILED);
-		}
-	}
+	if (bench_explain_open(&bench->explain, p, bench->err, sizeof(bench->err)))
+		return stop(bench, BENCH_EXIT_FAILED);
 	rc = interrupt_init();
 	if (rc) {
 		snprintf(bench->err, sizeof(bench->err), "cannot handle signals: %s",
@@ -524,9 +517,7 @@ static int bench_gcn(int argc, char **argv)
 		complain(&bench, "interrupted; no results were written");
 		bench.status = 128 + interrupt_pending();
 	}
-	if (bench.explain)
-		fclose(bench.explain);
-	free(bench.explanation);
+	bench_explain_fini(&bench.explain);
 	free(bench.rows);
 	bench_decisions_fini(&bench.decisions);
 	bench_params_fini(&bench.params);

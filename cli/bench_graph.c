@@ -176,6 +176,7 @@ static int run_case(struct bench_graph *bench, uint64_t page_bytes,
 		rc = add_result(bench, &run, &w);
 	if (!interrupt_pending() && !rc)
 		rc = add_answer(bench, &run, &w);
+	bench_pass_run_fini(&run);
 	graph_result_free(&w.result);
 	return interrupt_pending() ? -1 : rc;
 }

@@ -142,10 +142,12 @@ static void run_best(struct bench_layers *bench, enum layers_order order,
 		run_one(bench, order, most - i, budget, manager, &other);
 		if (median_s(&other) < median_s(out)) {
 			passes_result_free(&out->result);
+			bench_pass_run_fini(&out->run);
 			*out = other;
 			out->run.arg = out;
 		} else {
 			passes_result_free(&other.result);
+			bench_pass_run_fini(&other.run);
 		}
 	}
 }
@@ -163,6 +165,7 @@ static int run_case(struct bench_layers *bench, enum layers_order order, uint32_
 	if (!interrupt_pending())
 		rc = add_result(bench, &w);
 	passes_result_free(&w.result);
+	bench_pass_run_fini(&w.run);
 	return interrupt_pending() ? -1 : rc;
 }
 

@@ -48,7 +48,6 @@ enum option_id {
 	TIMELINE_ALL,
 	FIT_KERNELS,
 	VERBOSE,
-	EXPLAIN,
 	HELP,
 	OPTION_NR
 };
@@ -86,8 +85,6 @@ static const struct option_def option_table[OPTION_NR] = {
 		{"fit-kernels", "FILE", NULL, NULL,
 		 "write the machine's description with kernels as a run of native has them"},
 	[VERBOSE] = {"verbose", NULL, NULL, NULL, "show bytes by cause"},
-	[EXPLAIN] = {"explain", NULL, NULL, NULL,
-		     "show, stage by stage, what weir planned and what happened"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
 };
 
@@ -394,7 +391,7 @@ static int read_all(struct bench_reader *r, struct bench_params *p)
 	if (!err)
 		err = check_fit(r, p);
 	p->verbose = r->values[VERBOSE].text != NULL;
-	p->explain = r->values[EXPLAIN].text != NULL;
+	bench_read_explain(r, p);
 	return err;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
 #include "src/base/clock.h"
+#include "src/residency/explain.h"
 
 void bench_pass_complain(struct bench_pass *b, const char *text)
 {
@@ -85,6 +86,16 @@ static int open_machine(const struct bench_params *p, struct weir_machine **out)
 	return err;
 }
 
+int bench_pass_explain(struct bench_pass_run *run, struct manager *m, char *err, size_t err_bytes)
+{
+	int rc = run->explains ? manager_explain(m, &run->explain) : 0;
+
+	if (!rc)
+		return 0;
+	snprintf(err, err_bytes, BENCH_EXPLAIN_NO_MEMORY);
+	return -EAGAIN;
+}
+
 /* Work with a manager of the workload's own. */
 static void run_own(struct bench_pass *b, struct weir_machine *machine, struct bench_pass_run *run,
 		    const struct first_logged *logged)
@@ -150,6 +161,8 @@ static void run_on(struct bench_pass *b, struct weir_machine *machine, struct be
 	}
 	listener.manager = manager;
 	err = run->work(manager, run->arg, listen, &listener, text, sizeof(text));
+	if (!err)
+		err = bench_pass_explain(run, manager, text, sizeof(text));
 	if (err)
 		set_error(run, err, text, logged->error);
 	manager->ops->stats(manager, &run->stats);
@@ -163,6 +176,7 @@ void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run)
 	struct weir_machine *machine;
 	int err;
 
+	run->explains = b->params->base.explain;
 	weir_log_set(first_logged_keep, &logged);
 	bench_host_start(&run->host);
 	err = open_machine(&b->params->base, &machine);
@@ -176,6 +190,13 @@ void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run)
 	weir_log_set(NULL, NULL);
 	run->run_s = (double)(clock_now_ns() - since_ns) / 1e9;
 	b->done += run->passes;
+}
+
+void bench_pass_run_fini(struct bench_pass_run *run)
+{
+	bench_record_fini(&run->record);
+	explain_free(run->explain);
+	run->explain = NULL;
 }
 
 /* ------------------------------------------------------------------ one result */
@@ -261,6 +282,8 @@ void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *ru
 		.in_memory_s = NAN,
 		.status = result_status_of(run->err),
 		.error = run->error,
+		.explains = run->explains,
+		.explain = run->explain,
 	};
 	if (!run->err) {
 		result->epoch_s = r->pass_s;
@@ -302,6 +325,7 @@ int bench_pass_add(struct bench_pass *b, const struct result *result)
 		snprintf(b->err, sizeof(b->err), "not enough memory on this computer");
 		return bench_pass_stop(b, BENCH_EXIT_FAILED);
 	}
+	bench_explain_add(&b->explain, result);
 	if (!b->files.json.stream)
 		return 0;
 	result_write(b->files.json.stream, result);
@@ -345,6 +369,8 @@ static int begin(struct bench_pass *b)
 		snprintf(b->err, sizeof(b->err), "cannot handle signals: %s", strerror(-rc));
 		return bench_pass_stop(b, BENCH_EXIT_FAILED);
 	}
+	if (bench_explain_open(&b->explain, &b->params->base, b->err, sizeof(b->err)))
+		return bench_pass_stop(b, BENCH_EXIT_FAILED);
 	if (bench_files_open(&b->files, &b->params->base, NULL, b->err, sizeof(b->err)))
 		return bench_pass_stop(b, BENCH_EXIT_BAD);
 	progress_start(&b->bar, stderr);
@@ -363,6 +389,8 @@ static void report(struct bench_pass *b, int (*print)(void *arg, FILE *out), voi
 	err = print(arg, out);
 	if (!err)
 		err = bench_decisions_print(&b->decisions, out);
+	if (!err)
+		err = bench_explain_print(&b->explain, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = -EIO;
 	if (err) {
@@ -388,6 +416,7 @@ int bench_pass_main(struct bench_pass *b, int (*run)(void *arg), int (*print)(vo
 		report(b, print, arg);
 	bench_files_abandon(&b->files);
 	bench_decisions_fini(&b->decisions);
+	bench_explain_fini(&b->explain);
 	if (rc && interrupt_pending()) {
 		bench_pass_complain(b, "interrupted; no results were written");
 		b->status = 128 + interrupt_pending();

@@ -7,6 +7,7 @@
 #ifndef WEIR_CLI_BENCH_PASS_H
 #define WEIR_CLI_BENCH_PASS_H
 
+#include "cli/bench_explain.h"
 #include "cli/bench_host.h"
 #include "cli/bench_pass_options.h"
 #include "cli/bench_policy.h"
@@ -28,6 +29,7 @@ struct bench_pass {
 	struct bench_files files;
 	struct progress bar;
 	struct bench_decisions decisions;
+	struct bench_explain explain;
 	int status; /* exit status so far */
 	char err[BENCH_PASS_ERROR_BYTES];
 };
@@ -54,8 +56,9 @@ struct bench_pass_run {
 	struct bench_host host;
 	double run_s;				/* of the computer's time */
 	uint64_t near_bytes[WEIR_MEMORIES_MAX]; /* other GPUs' that the manager may use */
-	struct bench_record record;		/* of work_on, if it got through and one is wanted;
-						 * bench_record_fini() it */
+	struct bench_record record; /* of work_on, if it got through and one is wanted */
+	bool explains;		    /* what was planned is asked for, */
+	struct explain *explain;    /* and this is it; NULL: the manager plans nothing */
 };
 
 /* A line on standard error, the bar out of its way. */
@@ -72,8 +75,13 @@ int bench_pass_stop(struct bench_pass *b, int status);
 int bench_pass_main(struct bench_pass *b, int (*run)(void *arg), int (*print)(void *arg, FILE *out),
 		    void *arg);
 
-/* Run one case under its manager, on a machine opened for it. */
+/* Run one case under its manager, on a machine opened for it. bench_pass_run_fini() it. */
 void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run);
+void bench_pass_run_fini(struct bench_pass_run *run);
+
+/* For work_on: what the manager planned, if that is asked for, before it is destroyed. 0, or an
+ * error with one line. */
+int bench_pass_explain(struct bench_pass_run *run, struct manager *m, char *err, size_t err_bytes);
 
 /* What a pass finds and leaves of what is managed in GPUs' memory, at most; borrows the run's
  * near_bytes. On a real GPU nothing limits what the driver keeps there of managed memory. */

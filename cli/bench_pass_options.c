@@ -157,6 +157,7 @@ int bench_pass_read(struct bench_reader *r, struct bench_pass_params *out)
 	base->warm_up = WARM_UP;
 	out->warm = r->values[BENCH_WARM].text != NULL;
 	base->json = r->values[BENCH_JSON].text;
+	bench_read_explain(r, base);
 	return err;
 }
 

@@ -375,6 +375,11 @@ int bench_read_timeline(const struct bench_reader *r, unsigned int id, unsigned 
 	return -EINVAL;
 }
 
+void bench_read_explain(const struct bench_reader *r, struct bench_params *p)
+{
+	p->explain = r->values[BENCH_EXPLAIN].text != NULL;
+}
+
 int bench_set_command(const struct bench_reader *r, const char *workload,
 		      const char *const *operands, int nr_operands, struct bench_params *p)
 {

@@ -12,13 +12,14 @@
 
 #define BENCH_WHY_BYTES 256
 
-/* Every workload's table of options begins with the first four, and that of those with managers of
+/* Every workload's table of options begins with the first five, and that of those with managers of
  * managers/ with all of them. */
 enum bench_option {
 	BENCH_MACHINE,
 	BENCH_MEASURED,
 	BENCH_MANAGER,
 	BENCH_DEBUG,
+	BENCH_EXPLAIN,
 	BENCH_SHARED_OPTION_NR,
 	BENCH_DEVICE = BENCH_SHARED_OPTION_NR,
 	BENCH_NEAR,
@@ -38,7 +39,12 @@ enum bench_option {
 	[BENCH_MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", managers,                      \
 			   "ways of holding memory, each run in turn"},                         \
 	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL,                                             \
-			 "on this computer's GPUs: check remaps and launches; slow"}
+			 "on this computer's GPUs: check remaps and launches; slow"},           \
+	BENCH_EXPLAIN_OPTION
+
+#define BENCH_EXPLAIN_OPTION                            \
+	[BENCH_EXPLAIN] = {"explain", NULL, NULL, NULL, \
+			   "show, stage by stage, what weir planned and what happened"}
 
 #define BENCH_OPTIONS(device_help, managers)                                                    \
 	BENCH_SHARED_OPTIONS(managers),                                                         \
@@ -112,6 +118,9 @@ int bench_read_managers(const struct bench_reader *r, struct bench_params *p);
 /* p->timeline and timeline_all, of two options. */
 int bench_read_timeline(const struct bench_reader *r, unsigned int id, unsigned int all,
 			struct bench_params *p);
+
+/* p->explain. */
+void bench_read_explain(const struct bench_reader *r, struct bench_params *p);
 
 /* p->command, of the options that change results. -ENOMEM. */
 int bench_set_command(const struct bench_reader *r, const char *workload,

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bench_explain.h"
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
 #include "cli/result.h"
 #include "src/base/clock.h"
+#include "src/residency/explain.h"
 #include "workloads/gcn/gcn.h"
 
 /* Real data computes what phantom data only counts. */
@@ -132,15 +134,6 @@ static void train(const struct bench_run *run, struct manager *manager, struct l
 	manager->ops->stats(manager, &out->stats);
 }
 
-/* What the manager planned, if it plans; a line before says of which run that is. */
-static int explain(const struct bench_run *run, struct manager *manager)
-{
-	if (!run->explain || !manager->ops->explain)
-		return 0;
-	fprintf(run->explain, "\n%s, %" PRIu64 " nodes\n", run->manager, run->nodes);
-	return manager->ops->explain(manager, run->explain);
-}
-
 /* What the device's time went into, as means over the epochs after warm-up. */
 static void average_times(const struct workload_result *run, uint32_t warm_up, double *time_s)
 {
@@ -222,8 +215,8 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 		set_error(out, err == -ENOMEM ? -EAGAIN : err, "the run was not recorded whole");
 	if (out->err && run->record)
 		bench_record_fini(run->record);
-	if (!out->err && explain(run, manager))
-		set_error(out, -EAGAIN, "no memory to explain the run");
+	if (!out->err && run->params->explain && manager_explain(manager, &out->explain))
+		set_error(out, -EAGAIN, BENCH_EXPLAIN_NO_MEMORY);
 	average_times(&out->run, run->params->warm_up, out->time_s);
 
 out_destroy:
@@ -238,6 +231,7 @@ out_log:
 void bench_outcome_fini(struct bench_outcome *outcome)
 {
 	gcn_result_free(&outcome->run);
+	explain_free(outcome->explain);
 	memset(outcome, 0, sizeof(*outcome));
 }
 

@@ -3,8 +3,6 @@
 #ifndef WEIR_CLI_BENCH_RUN_H
 #define WEIR_CLI_BENCH_RUN_H
 
-#include <stdio.h>
-
 #include "cli/bench_host.h"
 #include "cli/bench_options.h"
 #include "cli/bench_record.h"
@@ -27,7 +25,8 @@ struct bench_outcome {
 	double time_s[BACKEND_TIME_NR]; /* means of the measured epochs; where run has times */
 	struct manager_stats stats;	/* valid unless no manager could be created: then zeroed */
 	struct bench_host host;		/* of a real GPU's run */
-	double run_s;			/* of the computer's time */
+	struct explain *explain; /* what the manager planned, if that is asked for and it did */
+	double run_s;		 /* of the computer's time */
 };
 
 /* What to run. */
@@ -43,7 +42,6 @@ struct bench_run {
 	struct bench_progress *work;  /* moves on by weight */
 	double weight;
 	struct bench_record *record; /* NULL: nothing is recorded */
-	FILE *explain; /* what the manager planned, and what happened; NULL: nobody asks */
 };
 
 /* Train once. out is always written; bench_outcome_fini() it. */

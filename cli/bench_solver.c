@@ -48,6 +48,7 @@ struct work {
 	const struct solver_manager_ops *ops;
 	uint64_t budget_bytes[WEIR_DEVICES_MAX], most_budget_bytes; /* 0: all of the memory */
 	struct manager_stats *stats;
+	struct bench_pass_run *run;
 	struct solver_result result; /* zeroed unless it got through */
 };
 
@@ -82,6 +83,10 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 	w->params.progress_arg = progress_arg;
 	rc = solver_run(m, &w->params, &w->result, err, err_bytes);
 	m->ops->stats(m, w->stats);
+	if (!rc && w->run->explains && m->ops->explain && m->ops->explain(m, &w->run->explain)) {
+		snprintf(err, err_bytes, BENCH_EXPLAIN_NO_MEMORY);
+		rc = -EAGAIN;
+	}
 	m->ops->destroy(m);
 	return rc;
 }
@@ -296,6 +301,7 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 	int rc = 0;
 
 	w.stats = &run.stats;
+	w.run = &run;
 	if (ops->spills && (budget->bytes || budget->fraction > 0))
 		run.budget_bytes = w.most_budget_bytes =
 			bench_solver_budget(&bench->params, params, budget, w.budget_bytes);
@@ -304,7 +310,7 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 		rc = add_result(bench, &run, &w);
 		rc = rc ? rc : add_timeline(bench, &run, &w);
 	}
-	bench_record_fini(&run.record);
+	bench_pass_run_fini(&run);
 	solver_result_free(&w.result);
 	return interrupt_pending() ? -1 : rc;
 }

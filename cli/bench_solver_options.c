@@ -336,6 +336,7 @@ static int read_all(struct bench_reader *r, struct bench_solver_params *out)
 	if (!err)
 		single_first(base);
 	base->json = r->values[JSON].text;
+	bench_read_explain(r, base);
 	if (!err)
 		err = bench_read_timeline(r, TIMELINE, TIMELINE_ALL, base);
 	base->verbose = r->values[VERBOSE].text != NULL;

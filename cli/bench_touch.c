@@ -87,6 +87,7 @@ static int run_case(struct bench_touch *bench, const struct touch_params *params
 	bench_pass_run(&bench->pass, &run);
 	if (!interrupt_pending())
 		rc = add_result(bench, &run, &w);
+	bench_pass_run_fini(&run);
 	passes_result_free(&w.result);
 	return interrupt_pending() ? -1 : rc;
 }

@@ -45,6 +45,7 @@ static const struct option_def table[REPLAY_NR] = {
 	[BENCH_MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", "weir",
 			   "ways of holding memory, each run in turn"},
 	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL, NULL},
+	BENCH_EXPLAIN_OPTION,
 	[BENCH_DEVICE] = {"device", "D", NULL, "0", "device that runs the kernels: index or name"},
 	[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,
 			"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"},
@@ -178,6 +179,8 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 	if (!rc)
 		rc = replay_run(m, &params, w->result.pass_s, err, err_bytes);
 	m->ops->stats(m, &w->run->stats);
+	if (!rc)
+		rc = bench_pass_explain(w->run, m, err, err_bytes);
 	m->ops->destroy(m);
 	if (!rc && watched)
 		rc = replay_oracle_end(&w->oracle, &r->params.base.machine, &config,
@@ -239,6 +242,7 @@ static int run_case(struct replay *r, uint64_t budget_bytes, const char *manager
 		rc = bench_pass_add(&r->pass, &out.result);
 	}
 	replay_oracle_fini(&w.oracle);
+	bench_pass_run_fini(&run);
 	passes_result_free(&w.result);
 	return interrupt_pending() ? -1 : rc;
 }
@@ -490,6 +494,7 @@ static int read_options(struct bench_reader *reader, struct replay *r)
 		err = -EINVAL;
 	}
 	p->json = reader->values[JSON].text;
+	bench_read_explain(reader, p);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
+#include "cli/report_explain.h"
 #include "cli/report_graph.h"
 #include "cli/report_solver.h"
 #include "cli/report_origin.h"
@@ -506,6 +507,8 @@ int page_write(FILE *out, const struct page *page)
 		graph_table(out, page->sets->results);
 	if (page->sets->results && page->sets->results->solver.nr)
 		solver_table(out, page->sets->results);
+	if (page->sets->results)
+		report_explain_put(out, page->sets->results);
 	if (!rc)
 		rc = put_comparisons(out, page->sets);
 	put_words(out, page->sets);

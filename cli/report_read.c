@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/report_explain.h"
 #include "src/base/util.h"
 
 void report_printable(char *text)
@@ -558,6 +559,8 @@ static int read_measures(struct report_source *source, struct report_result *res
 	if (!err)
 		err = read_decisions(source, result);
 	if (!err)
+		err = report_explain_read(source, result);
+	if (!err)
 		err = read_real_gpu(source, result);
 	if (result->status != RESULT_OK || !(result->epoch_s > 0))
 		result->epoch_s = result->parts_s = NAN;
@@ -705,8 +708,10 @@ int report_read(const char *text, size_t bytes, const char *file, struct report_
 
 static void list_free(struct report_result *result, size_t nr)
 {
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
+		report_explain_fini(&result[i]);
 		json_decref(result[i].json);
+	}
 	free(result);
 }
 

@@ -46,6 +46,8 @@ struct report_decisions {
 	const json_t *globals; /* numbers by name; NULL: none */
 };
 
+struct report_explained; /* cli/report_explain.h */
+
 /* Texts belong to json. Doubles that are NaN are not known. */
 struct report_result {
 	json_t *json;	  /* owned */
@@ -69,6 +71,8 @@ struct report_result {
 	double copied_bytes, least_bytes; /* into GPU memory an epoch, and by MIN; NaN: not known */
 	int passed;			  /* 1, 0; -1: not compared */
 	struct report_decisions decisions;
+	struct report_explained *explained; /* by device; owned */
+	size_t nr_explained;
 	bool measured, bound_measured; /* on a real GPU; of kernels measured there */
 	/* Of workloads that make passes: */
 	bool warm;

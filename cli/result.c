@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/result_explain.h"
 #include "cli/result_policy.h"
 #include "src/base/util.h"
 
@@ -539,6 +540,8 @@ void result_write(FILE *out, const struct result *result)
 	}
 	if (result->real_gpu)
 		write_real_gpu(out, result);
+	if (result->explains)
+		result_explain_write(out, result->explain);
 	fputs(",\"version\":", out);
 	result_write_text(out, weir_version());
 	fputs("}\n", out);

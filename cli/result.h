@@ -61,6 +61,8 @@ struct result_pass {
 	const void *of;
 };
 
+struct explain; /* src/residency/explain.h */
+
 /* Everything is borrowed. Doubles that are NaN are not known, and null in JSON. */
 struct result {
 	const char *command; /* the command line that asks for it; NULL: not known */
@@ -95,6 +97,8 @@ struct result {
 	uint64_t live_peak_bytes;		/* what the workload has allocated at its peak */
 	uint64_t needs_bytes;			/* the least GPU budget that native runs under */
 	double in_memory_s;			/* an epoch of it */
+	bool explains;				/* what was planned is asked for, */
+	const struct explain *explain;		/* and this is it; NULL: nothing was */
 	const struct result_real_gpu *real_gpu; /* NULL: simulated */
 };
 

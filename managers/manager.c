@@ -183,6 +183,12 @@ void manager_mark_pause(struct manager *m)
 		m->ops->mark(m, TRACE_PAUSE);
 }
 
+int manager_explain(struct manager *m, struct explain **out)
+{
+	*out = NULL;
+	return m->ops->explain ? m->ops->explain(m, out) : 0;
+}
+
 int manager_wait(struct manager *m)
 {
 	return m->ops->wait ? m->ops->wait(m) : m->ops->sync(m);

@@ -17,6 +17,7 @@
 #include "weir/replica.h"
 
 struct manager;
+struct explain; /* src/residency/explain.h */
 
 struct manager_config {
 	struct weir_machine *machine; /* borrowed, outlives the manager */
@@ -203,8 +204,9 @@ struct manager_ops {
 	/* As weir_space_trace(). Not required. */
 	int (*trace)(struct manager *m, const char *path);
 
-	/* As weir_space_explain(). Not required. */
-	int (*explain)(struct manager *m, FILE *out);
+	/* As explain_get(), of managers that plan. Not required: manager_explain() is what to call.
+	 */
+	int (*explain)(struct manager *m, struct explain **out);
 
 	/* For tests: check every structure; 0 or -EUCLEAN. */
 	int (*check)(struct manager *m);
@@ -250,6 +252,9 @@ int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, 
 
 /* As ops->prefer(), or nothing. where: MANAGER_OWN or MANAGER_HOST. */
 int manager_prefer(struct manager *m, void *addr, enum manager_where where);
+
+/* As ops->explain(); *out NULL: it plans nothing. */
+int manager_explain(struct manager *m, struct explain **out);
 
 /* As ops->wait(), or ops->sync(). */
 int manager_wait(struct manager *m);

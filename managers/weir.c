@@ -14,8 +14,8 @@
 #include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/cost/cost.h"
+#include "src/residency/explain.h"
 #include "src/residency/residency.h"
-#include "weir/explain.h"
 #include "weir/trace.h"
 
 #define USES_MAX 64u /* of one launch, of what the space has */
@@ -317,9 +317,9 @@ static int manager_trace(struct manager *base, const char *path)
 	return weir_space_trace(((struct weir_manager *)base)->space, path);
 }
 
-static int manager_explain(struct manager *base, FILE *out)
+static int get_explain(struct manager *base, struct explain **out)
 {
-	return weir_space_explain(((struct weir_manager *)base)->space, out);
+	return explain_get(((struct weir_manager *)base)->space, out);
 }
 
 static int manager_check(struct manager *base)
@@ -350,6 +350,6 @@ const struct manager_ops manager_weir = {
 	.stats = manager_stats,
 	.mark = manager_mark,
 	.trace = manager_trace,
-	.explain = manager_explain,
+	.explain = get_explain,
 	.check = manager_check,
 };

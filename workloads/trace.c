@@ -346,6 +346,14 @@ static void trace_mark(struct manager *m, const char *name)
 		inner->ops->mark(inner, name);
 }
 
+static int trace_explain(struct manager *m, struct explain **out)
+{
+	struct manager *inner = from_manager(m)->inner;
+
+	*out = NULL;
+	return inner ? manager_explain(inner, out) : 0;
+}
+
 static int trace_manager_check(struct manager *m)
 {
 	struct trace_manager *t = from_manager(m);
@@ -394,6 +402,7 @@ static const struct manager_ops trace_ops = {
 	.sync = trace_sync,
 	.stats = trace_stats,
 	.mark = trace_mark,
+	.explain = trace_explain,
 	.check = trace_manager_check,
 };
 

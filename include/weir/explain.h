@@ -25,7 +25,7 @@ extern "C" {
  * itself ten times. Times are those of the devices' clocks. With several devices in a space, moves
  * and mapping calls are those of all of them together.
  *
- * From any thread; calls of other threads for the space wait meanwhile, for writing, too.
+ * From any thread; calls of other threads for the space wait while the figures are gathered.
  *
  * @param out Is written to, and not flushed.
  * @return 0, -ENOMEM, or -EIO: it could not be written.

@@ -179,6 +179,16 @@ uint64_t *arena_next(struct range *range, uint64_t *offset, uint64_t *bytes)
 	return NULL;
 }
 
+uint64_t arena_used(const struct range *range)
+{
+	const struct arena *arena = range->small;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < arena->nr; i++)
+		bytes += arena->extent[i].used ? arena->extent[i].bytes : 0;
+	return bytes;
+}
+
 void arena_destroy(struct arena *arena)
 {
 	free(arena);

@@ -18,6 +18,32 @@
 /* Blocks unmapped by one migrate_drop_stale(): the calls take time that a launch may wait for. */
 #define DROP_MAX 16u
 
+/* Have a block's address show nothing. */
+static int call_unmap(struct weir_space *space, const struct range *range, uint32_t i)
+{
+	struct backend *b = space->backend;
+	const uint64_t since_ns = b->ops->now_ns(b);
+	int err = b->ops->unmap(b, range_block_addr(space, range, i));
+
+	space->calls_ns += b->ops->now_ns(b) - since_ns;
+	space->nr_calls++;
+	return err;
+}
+
+/* Have it show a chunk. */
+static int call_map(struct weir_space *space, const struct range *range, uint32_t i,
+		    const struct chunk *chunk)
+{
+	struct backend *b = space->backend;
+	const uint64_t since_ns = b->ops->now_ns(b);
+	int err = b->ops->map(b, range_block_addr(space, range, i), &chunk->backend,
+			      BACKEND_PROT_WRITE, range->devices);
+
+	space->calls_ns += b->ops->now_ns(b) - since_ns;
+	space->nr_calls++;
+	return err;
+}
+
 int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
@@ -26,7 +52,7 @@ int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i)
 	if (!block_is_stale(block))
 		return 0;
 	assert(!range_block_is_held(space, range, i));
-	err = space->backend->ops->unmap(space->backend, range_block_addr(space, range, i));
+	err = call_unmap(space, range, i);
 	if (err)
 		return err;
 	block->at.mapped->stale--;
@@ -73,8 +99,7 @@ static int map_block(struct weir_space *space, struct range *range, uint32_t i,
 
 	if (err)
 		return err;
-	return space->backend->ops->map(space->backend, range_block_addr(space, range, i),
-					&chunk->backend, BACKEND_PROT_WRITE, range->devices);
+	return call_map(space, range, i, chunk);
 }
 
 int migrate_mend(struct weir_space *space, struct range *range, uint32_t i)
@@ -97,7 +122,7 @@ int migrate_unplug(struct weir_space *space, struct range *range, uint32_t i)
 
 	if (!block->at.mapped || block_is_stale(block))
 		return 0;
-	err = space->backend->ops->unmap(space->backend, range_block_addr(space, range, i));
+	err = call_unmap(space, range, i);
 	if (err)
 		return err;
 	block_set_mapped(range, block, NULL);
@@ -279,7 +304,7 @@ int migrate_queue(struct weir_space *space, struct range *range, uint32_t i, con
 		.src = from->backend.alias,
 		.bytes = space->block_bytes,
 	};
-	batch->move[batch->nr++] = (struct move){.range = range, .block = i};
+	batch->move[batch->nr++] = (struct move){.range = range, .block = i, .cause = cause};
 	space->stats.link_bytes[path->link][path->direction][cause] += space->block_bytes;
 	space->stats.nr_moves[cause]++;
 	tracing_move(space, range, i, path, cause);

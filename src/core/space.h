@@ -196,6 +196,7 @@ struct ended_bracket {
 struct move {
 	struct range *range;
 	uint32_t block;
+	enum weir_cause cause;
 	fence_t fence;
 	int err; /* of waiting for it */
 };
@@ -367,11 +368,12 @@ struct weir_space {
 	uint32_t nr_ranges, max_ranges;
 	/* Where addresses that were asked for lately are, by a hash; NULL: not known. */
 	struct range *found[RANGES_FOUND];
-	struct range *pooled;	 /* last freed first */
-	struct range *removed;	 /* of other kinds than mapped, until no bracket names them */
-	struct list_link owners; /* of ranges of other kinds */
-	uint64_t nr_live_blocks; /* of ranges that are not pooled */
-	uint64_t nr_stale;	 /* blocks, over all ranges */
+	struct range *pooled;	     /* last freed first */
+	struct range *removed;	     /* of other kinds than mapped, until no bracket names them */
+	struct list_link owners;     /* of ranges of other kinds */
+	uint64_t nr_live_blocks;     /* of ranges that are not pooled */
+	uint64_t nr_stale;	     /* blocks, over all ranges */
+	uint64_t nr_calls, calls_ns; /* mapping calls, and the host's time in them */
 	life_t last_life;
 
 	struct stream_slot **slot; /* stay where they are: a begin may be at work in one */
@@ -459,10 +461,19 @@ static inline uint32_t space_nr_leaving(const struct weir_space *space, place_t 
 	return nr + compare_nr(space, from);
 }
 
-/* Copies on a path: queued, and with those that wait in its batch. */
+/* Copies on a path: queued, and those that wait in its batch; the n-th of them, oldest first. */
 static inline uint32_t path_nr_moves(const struct path *path)
 {
 	return path->moving.nr + path->batch.nr;
+}
+
+static inline const struct move *path_move(const struct path *path, uint32_t n)
+{
+	const struct move_queue *moving = &path->moving;
+
+	if (n < moving->nr)
+		return &moving->move[(moving->head + n) % moving->max];
+	return &path->batch.move[n - moving->nr];
 }
 
 /* Whether devices have nothing to do but to wait for the bracket that is being placed. */
@@ -772,6 +783,8 @@ uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offse
  * NULL: there is none. */
 uint64_t *arena_life(struct range *range, uint64_t offset, uint64_t *begin);
 uint64_t *arena_next(struct range *range, uint64_t *offset, uint64_t *bytes);
+/* Bytes of the pieces in use. */
+uint64_t arena_used(const struct range *range);
 void arena_destroy(struct arena *arena);
 int arena_check(const struct range *range);
 

@@ -361,11 +361,7 @@ static void write_open(struct weir_space *space)
 		const struct path *path = &space->path[p];
 
 		for (uint32_t n = 0; n < path_nr_moves(path); n++) {
-			const struct move *move =
-				n < path->moving.nr
-					? &path->moving
-						   .move[(path->moving.head + n) % path->moving.max]
-					: &path->batch.move[n - path->moving.nr];
+			const struct move *move = path_move(path, n);
 
 			tracing_move(space, move->range, move->block, path, WEIR_CAUSE_NR);
 		}

@@ -29,27 +29,44 @@ static void view_set(struct replica *r, place_t own, uint32_t g, uint8_t copy)
 	r->replicas->memory[own].nr_borrowed += is - was;
 }
 
-/* Have a window show a copy, or nothing. The window is idle there. */
-static int view_change(struct weir_space *space, struct replica *r, place_t own, uint32_t g,
-		       uint8_t copy)
+/* The calls of view_change(). */
+static int view_calls(struct weir_space *space, struct replica *r, place_t own, uint32_t g,
+		      uint8_t copy)
 {
 	struct backend *b = space->backend;
 	int err = 0;
 
-	if (r->view[own][g] == copy)
-		return 0;
-	if (r->view[own][g] != COPY_NONE)
+	if (r->view[own][g] != COPY_NONE) {
+		space->nr_calls++;
 		err = b->ops->unmap(b, window_addr(r, own, g));
+	}
 	if (err)
 		return err;
 	view_set(r, own, g, COPY_NONE);
 	space->stats.nr_remaps++;
 	if (copy == COPY_NONE)
 		return 0;
+	space->nr_calls++;
 	err = b->ops->map(b, window_addr(r, own, g), &r->chunk[copy][g].backend, BACKEND_PROT_WRITE,
 			  BACKEND_DEVICE_BIT(space->device[own]));
 	if (!err)
 		view_set(r, own, g, copy);
+	return err;
+}
+
+/* Have a window show a copy, or nothing. The window is idle there. */
+static int view_change(struct weir_space *space, struct replica *r, place_t own, uint32_t g,
+		       uint8_t copy)
+{
+	struct backend *b = space->backend;
+	uint64_t since_ns;
+	int err;
+
+	if (r->view[own][g] == copy)
+		return 0;
+	since_ns = b->ops->now_ns(b);
+	err = view_calls(space, r, own, g, copy);
+	space->calls_ns += b->ops->now_ns(b) - since_ns;
 	return err;
 }
 

@@ -594,12 +594,15 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 static int take_time(struct weir_space *space, struct stream_slot *slot)
 {
 	struct backend *b = space->backend;
+	struct planner *p = slot_planner(space, slot);
 	stream_id_t stream = stream_id(slot->stream);
 
 	slot->begin = 0;
 	slot->sampled = false;
-	if (schedule_wants_times(slot_planner(space, slot)))
+	if (schedule_wants_times(p)) {
+		explain_placed(space, p, slot);
 		return space_fence_record(space, stream, &slot->begin);
+	}
 	if (tracing_samples(space))
 		slot->sampled = !b->observe->fence_mark(b, stream, &slot->begin);
 	return 0;

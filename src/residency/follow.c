@@ -267,7 +267,7 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 	if (!place)
 		return; /* while the plan was suspended */
 	if (begin && end > begin && !bracket->sampled)
-		explain_done(p, place, (double)begin, (double)end);
+		explain_done(space, p, bracket->event, (double)begin, (double)end);
 	k = schedule_position(p, place, &period);
 	p->gpu_stage = MAX(p->gpu_stage, schedule_stage(p, period, p->step_of_event[k] + 1));
 }
@@ -467,6 +467,7 @@ int follow_due(struct weir_space *space, struct stream_slot *slot, bracket_seq_t
 		    settle_on_any(space, settle))
 			return SETTLE_WAIT;
 		/* It cannot be done: what it was for happens in place. */
+		explain_missed(p, &p->pending[i]);
 		for (p->nr_pending--; i < p->nr_pending; i++)
 			p->pending[i] = p->pending[i + 1];
 	}

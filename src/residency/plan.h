@@ -25,6 +25,7 @@
 #define WEIR_RESIDENCY_PLAN_H
 
 #include "src/core/types.h"
+#include "src/residency/explain.h"
 
 /* Places below the device's own memory that a plan tells apart, nearest first: the host's; or
  * neighbours' and the host's. */
@@ -127,15 +128,25 @@ struct plan_span {
 	uint32_t first, nr;
 };
 
+/* Chunks of the device's own memory by what they are for, at some begins of a stage, in all. */
+struct room_seen {
+	uint64_t nr; /* of these begins */
+	uint64_t nr_chunks[EXPLAIN_ROOM_NR], filled_bytes;
+};
+
 /* What was seen of a stage while its plan was followed, in all of those brackets: see explain.c. */
 struct stage_seen {
 	double ns, kernels_ns; /* of brackets that were timed: in all; of that, their own */
 	uint64_t nr_timed;     /* these brackets */
+	uint64_t nr_late;      /* blocks on their way ahead of use when these could have begun */
+	uint64_t nr_missed;    /* blocks that were to come ahead, and did not */
 	uint64_t nr_begun; /* brackets, from the begin of which to that of the next there were: */
 	struct happened {
 		uint64_t nr_brought, nr_ahead; /* blocks that brackets brought; that came before */
-		uint64_t nr_out, nr_calls;     /* that left; and mapping calls */
+		uint64_t nr_out, nr_calls;     /* that left; and mapping calls, */
+		uint64_t calls_ns;	       /* and the host's time in these */
 	} all;
+	struct room_seen room;
 };
 
 /* Its size follows steps and uses, never stages times lives. */

@@ -11,6 +11,7 @@
  *   follow.c   carrying a plan out, step by step
  *   pending.c  actions of a plan that are under way
  *   resume.c   a plan that is suspended, and followed again
+ *   explain.c  what a plan says, and what was seen of it; explain_room.c, of memory
  *   tried.c    plans that were followed before, and the choice among them
  *   ask.c      a policy's place in decisions
  *   decide*.c  what comes in, what goes, where to, as pure functions
@@ -93,11 +94,22 @@ struct period_mark {
 	double ns;	       /* its end, by the device's clock */
 };
 
+/* A bracket that is not done, and blocks that it names which were on their way when it began: their
+ * copies are done with the fence. */
+struct awaited {
+	uint64_t event;
+	fence_t fence;
+	uint32_t nr;
+};
+
 /* Since when something is counted for which stage: see explain.c. */
 struct explained {
-	struct stage_seen *stage; /* of the newest bracket begun; NULL: none that counts */
-	struct happened before;	  /* in the space, until it began */
-	double end_ns;		  /* of the last bracket that was timed; 0: none was */
+	struct stage_seen *stage;  /* of the newest bracket begun; NULL: none that counts */
+	struct happened before;	   /* in the space, until it began */
+	struct stage_seen *looked; /* whose room was looked at last */
+	double end_ns;		   /* of the last bracket that was timed; 0: none was */
+	struct awaited *awaited;   /* by event */
+	uint32_t nr_awaited, max_awaited;
 };
 
 /*
@@ -351,8 +363,16 @@ void tried_forget(struct planner *p);
 /* A bracket at a place of the plan that is followed begins: what happens from here on is its. */
 void explain_begun(const struct weir_space *space, struct planner *p, uint64_t place);
 
-/* One is done: its begin and end, by the device's clock. */
-void explain_done(struct planner *p, uint64_t place, double begin_ns, double end_ns);
+/* The slot's bracket, which is to be timed, is placed: what comes ahead of it is awaited. */
+void explain_placed(const struct weir_space *space, struct planner *p,
+		    const struct stream_slot *slot);
+
+/* What an action that is given up would have brought ahead. */
+void explain_missed(struct planner *p, const struct pending_action *action);
+
+/* One is done, the event at a place of the plan: its begin and end, by the device's clock. */
+void explain_done(const struct weir_space *space, struct planner *p, uint64_t event,
+		  double begin_ns, double end_ns);
 
 /* Whether too little of the plan was measured to say what happened under it: some periods, without
  * the first, which does not count. */
@@ -363,6 +383,11 @@ static inline bool explain_wants_times(const struct plan *plan)
 
 /* The plan is not followed from here on, or another one is. */
 void explain_forget(struct planner *p);
+
+/* ---- explain_room.c */
+
+/* Add what the chunks of a device's own memory are for now. */
+void explain_room_add(const struct weir_space *space, place_t own, struct room_seen *room);
 
 /* ---- pending.c */
 

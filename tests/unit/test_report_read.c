@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/report_explain.h"
 #include "cli/report_read.h"
 #include "cli/report_timeline.h"
 
@@ -82,6 +83,83 @@ static void test_report_read_everything(void **state)
 	assert_true(isnan(r->flow[0].bytes[WEIR_CAUSE_INPLACE]));
 	assert_int_equal(r->passed, 0);
 	report_results_fini(&results);
+}
+
+#define STAGE                                                                          \
+	"\"brackets\":2,\"planned_s\":1,\"kernels_s\":2,\"waited_s\":1,\"brought\":0," \
+	"\"ahead\":5,\"late\":4,\"out\":0,\"calls\":6,\"calls_s\":0.5"
+#define EXPLAIN(of) "{" NEEDED "},\"explain\":" of "}"
+#define STAGES(of) EXPLAIN("[{\"device\":\"gpu0\",\"stages\":" of "}]")
+
+static void test_report_read_explain(void **state)
+{
+	struct report_results results;
+	const struct report_explained *e;
+
+	(void)state;
+	assert_int_equal(read_text(EXPLAIN("null"), &results), 0);
+	assert_int_equal(results.result[0].nr_explained, 0);
+	report_results_fini(&results);
+	assert_int_equal(
+		read_text(EXPLAIN("[{\"device\":\"gpu0\",\"why\":null,\"suspended\":true,"
+				  "\"stages\":[{\"name\":\"k\",\"measured_s\":3," STAGE
+				  "},{\"name\":null,\"measured_s\":3," STAGE
+				  "}]},{\"device\":\"gpu1\",\"why\":\"no plan\",\"stages\":[]}]"),
+			  &results),
+		0);
+	assert_int_equal(results.result[0].nr_explained, 2);
+	e = results.result[0].explained;
+	assert_string_equal(e[0].device, "gpu0");
+	assert_null(e[0].why);
+	assert_true(e[0].suspended && !e[1].suspended);
+	assert_int_equal(e[0].nr_stages, 2);
+	assert_string_equal(e[0].stage[0].name, "k");
+	assert_null(e[0].stage[1].name);
+	assert_true(e[0].stage[0].planned_s == 1 && e[0].stage[0].measured_s == 3);
+	assert_true(e[0].stage[0].kernels_s == 2 && e[0].stage[0].waited_s == 1);
+	assert_true(e[0].stage[1].ahead == 5 && e[0].stage[1].late == 4);
+	assert_true(e[0].stage[0].room[EXPLAIN_LIVE] == 0);
+	assert_true(e[0].stage[1].calls == 6 && e[0].stage[1].calls_s == 0.5);
+	assert_string_equal(e[1].why, "no plan");
+	assert_int_equal(e[1].nr_stages, 0);
+	report_results_fini(&results);
+}
+
+static void test_report_read_explain_refuses(void **state)
+{
+	static const struct {
+		const char *text, *line;
+	} wrong[] = {
+		{EXPLAIN("{}"), "is no array of up to 16 devices"},
+		{EXPLAIN("[7]"), "has a device that is no object"},
+		{EXPLAIN("[{\"stages\":[]}]"), "has a device without \"device\""},
+		{EXPLAIN("[{\"device\":1,\"stages\":[]}]"), "\"device\" is no text"},
+		{EXPLAIN("[{\"device\":\"gpu0\",\"why\":1,\"stages\":[]}]"), "\"why\" is no text"},
+		{EXPLAIN("[{\"device\":\"gpu0\"}]"), "\"stages\" is no array of up to 100000"},
+		{STAGES("[null]"), "stage 0 is no object"},
+		{STAGES("[{\"name\":\"k\"}]"),
+		 "\"brackets\" of stage 0 is no number from 0 to 1e20"},
+		{STAGES("[{\"name\":\"k\"," STAGE "}]"), "\"measured_s\" of stage 0 is no number"},
+		{STAGES("[{\"measured_s\":-1," STAGE "}]"),
+		 "\"measured_s\" of stage 0 is no number"},
+		{STAGES("[{\"name\":{},\"measured_s\":3," STAGE "}]"), "\"name\" is no text"},
+		{STAGES("[{\"measured_s\":3,\"room\":3," STAGE "}]"),
+		 "\"room\" of stage 0 is no object"},
+		{STAGES("[{\"measured_s\":3,\"room\":{\"filled\":0}," STAGE "}]"),
+		 "\"live\" of stage 0 is no number"},
+		{STAGES("[{\"measured_s\":3," STAGE "},{\"measured_s\":4," STAGE "}]"),
+		 "\"waited_s\" of stage 1 do not add up to \"measured_s\""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct report_results results;
+
+		assert_int_equal(read_text(wrong[i].text, &results), -EINVAL);
+		if (strncmp(err, "f:1: \"explain\"", 14) != 0 || !strstr(err, wrong[i].line))
+			fail_msg("not '%s' in: %s", wrong[i].line, err);
+		report_results_fini(&results);
+	}
 }
 
 static void test_report_read_no_time_without_success(void **state)
@@ -213,6 +291,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_report_read_minimal),
 		cmocka_unit_test(test_report_read_everything),
+		cmocka_unit_test(test_report_read_explain),
+		cmocka_unit_test(test_report_read_explain_refuses),
 		cmocka_unit_test(test_report_read_no_time_without_success),
 		cmocka_unit_test(test_report_read_of_a_real_gpu),
 		cmocka_unit_test(test_report_read_refuses),

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cli/result.h"
+#include "src/residency/explain.h"
 
 static const double epochs[] = {0.1, 1.0 / 3, 1e-9};
 static const double losses[] = {2.3025850929940459, NAN};
@@ -260,6 +261,102 @@ static void test_result_oracle(void **state)
 	json_decref(json);
 }
 
+static void expect_number(const json_t *object, const char *member, double value)
+{
+	assert_true(fabs(json_number_value(json_object_get(object, member)) - value) < 1e-12);
+}
+
+/* Of test_result_explain(), the first one. */
+static void expect_stage(const json_t *stage)
+{
+	const json_t *room = json_object_get(stage, "room");
+
+	assert_int_equal(json_object_size(stage), 13);
+	assert_int_equal(json_object_size(room), EXPLAIN_ROOM_NR + 1);
+	expect_number(room, "live", 3);
+	expect_number(room, "arenas", 1);
+	expect_number(room, "spare", 0);
+	expect_number(room, "filled", 0.75);
+	assert_string_equal(json_string_value(json_object_get(stage, "name")), "gat\"her");
+	expect_number(stage, "brackets", 3);
+	expect_number(stage, "planned_s", 1);
+	expect_number(stage, "measured_s", 2);
+	expect_number(stage, "kernels_s", 0.5);
+	expect_number(stage, "waited_s", 1.5);
+	expect_number(stage, "brought", 1);
+	expect_number(stage, "ahead", 2.5);
+	expect_number(stage, "late", 0.5);
+	expect_number(stage, "out", 4);
+	expect_number(stage, "calls", 5);
+	expect_number(stage, "calls_s", 0.006);
+}
+
+/* What was planned is there where it is asked for, if only to say that there was nothing. */
+static void test_result_explain(void **state)
+{
+	struct explain_stage stages[] = {
+		{.name = "gat\"her",
+		 .nr_brackets = 3,
+		 .planned_ns = 1e9,
+		 .measured_ns = 2e9,
+		 .kernels_ns = 5e8,
+		 .brought = 1,
+		 .ahead = 2.5,
+		 .late = 0.5,
+		 .out = 4,
+		 .calls = 5,
+		 .calls_ns = 6e6,
+		 .room = {[EXPLAIN_LIVE] = 3, [EXPLAIN_ARENAS] = 1},
+		 .filled = 0.75},
+		{.nr_brackets = 1},
+	};
+	struct explain *explain = calloc(1, sizeof(*explain) + 2 * sizeof(explain->device[0]));
+	struct weir_machine_desc desc = machine();
+	struct result result = sample(&desc);
+	json_t *json = written(&result), *device, *stage;
+
+	(void)state;
+	assert_non_null(explain);
+	assert_null(json_object_get(json, "explain"));
+	json_decref(json);
+	result.explains = true;
+	json = written(&result);
+	assert_true(json_is_null(json_object_get(json, "explain")));
+	json_decref(json);
+
+	explain->nr_devices = 2;
+	explain->device[0] = (struct explain_device){.name = "gpu0",
+						     .suspended = true,
+						     .nr_moves = 7,
+						     .chunk_bytes = 4096,
+						     .modelled_ns = 3e9,
+						     .compute_ns = 1e9,
+						     .nr_stages = 2,
+						     .stage = stages};
+	explain->device[1] = (struct explain_device){.name = "gpu1", .why = "no plan: none"};
+	result.explain = explain;
+	json = written(&result);
+	assert_int_equal(json_array_size(json_object_get(json, "explain")), 2);
+	device = json_array_get(json_object_get(json, "explain"), 0);
+	assert_string_equal(json_string_value(json_object_get(device, "device")), "gpu0");
+	assert_true(json_is_null(json_object_get(device, "why")));
+	assert_true(json_is_true(json_object_get(device, "suspended")));
+	expect_number(device, "moves", 7);
+	expect_number(device, "chunk_bytes", 4096);
+	expect_number(device, "modelled_s", 3);
+	expect_number(device, "compute_s", 1);
+	stage = json_array_get(json_object_get(device, "stages"), 0);
+	expect_stage(stage);
+	stage = json_array_get(json_object_get(device, "stages"), 1);
+	assert_true(json_is_null(json_object_get(stage, "name")));
+	assert_true(json_is_null(json_object_get(stage, "room")));
+	device = json_array_get(json_object_get(json, "explain"), 1);
+	assert_string_equal(json_string_value(json_object_get(device, "why")), "no plan: none");
+	assert_int_equal(json_array_size(json_object_get(device, "stages")), 0);
+	json_decref(json);
+	free(explain);
+}
+
 static void test_result_numbers_read_back_the_same(void **state)
 {
 	struct weir_machine_desc desc = machine();
@@ -368,6 +465,7 @@ int main(void)
 		cmocka_unit_test(test_result_has_every_member),
 		cmocka_unit_test(test_result_times),
 		cmocka_unit_test(test_result_oracle),
+		cmocka_unit_test(test_result_explain),
 		cmocka_unit_test(test_result_of_other_gpus_memory),
 		cmocka_unit_test(test_result_of_a_real_gpu),
 		cmocka_unit_test(test_result_numbers_read_back_the_same),

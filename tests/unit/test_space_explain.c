@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/base/variables.h"
+#include "src/residency/explain.h"
 #include "src/residency/residency.h"
 #include "tests/support/space.h"
 #include "weir/explain.h"
@@ -62,13 +63,13 @@ static void open_walk(struct test_space *t, uint8_t *range[])
 /* The figures of the line that sums up. */
 struct all {
 	uint32_t nr_brackets;
-	double planned, measured, kernels, waited, brought, ahead, out, calls;
+	double planned, measured, kernels, waited, brought, ahead, late, out, calls, calls_ms;
 };
 
 static struct all read_all(struct test_space *t)
 {
 	char *text = explain(t), *at = strstr(text, "    all ");
-	double column[9];
+	double column[11];
 
 	assert_non_null(at);
 	at += strlen("    all ");
@@ -81,8 +82,9 @@ static struct all read_all(struct test_space *t)
 	}
 	assert_int_equal(*at, '\n');
 	free(text);
-	return (struct all){(uint32_t)column[0], column[1], column[2], column[3], column[4],
-			    column[5],		 column[6], column[7], column[8]};
+	return (struct all){(uint32_t)column[0], column[1], column[2], column[3],
+			    column[4],		 column[5], column[6], column[7],
+			    column[8],		 column[9], column[10]};
 }
 
 static uint64_t nr_in(const struct weir_space_stats *stats)
@@ -120,9 +122,75 @@ static void test_space_explain_adds_up(void **state)
 	assert_true(all.measured > 0.8 * ms && all.measured < 1.25 * ms);
 	assert_true(all.planned > 0 && all.kernels > 0);
 	assert_true(fabs(all.measured - all.kernels - all.waited) < 0.01);
-	assert_true(all.out > 0 && all.calls > 0);
+	assert_true(all.out > 0 && all.calls > 0 && all.calls_ms > 0 && all.calls_ms < ms);
+	assert_true(all.late <= all.ahead);
 	assert_true(fabs(all.ahead + all.brought - (double)(nr_in(&after) - nr_in(&before)) / nr) <
 		    2);
+	test_space_close(&t);
+}
+
+/* Each chunk of the budget is accounted for; the arena's, of which a small range fills half. */
+static void expect_room(const struct explain_stage *stage)
+{
+	double sum = 0;
+
+	for (int room = 0; room < EXPLAIN_ROOM_NR; room++) {
+		assert_true(stage->room[room] >= 0);
+		sum += stage->room[room];
+	}
+	assert_true(fabs(sum - NR_RANGES) < 1e-9);
+	assert_true(stage->room[EXPLAIN_LIVE] > 0);
+	assert_true(stage->room[EXPLAIN_ARENAS] == 1);
+	assert_true(fabs(stage->filled - 0.5) < 0.01);
+	assert_true(stage->room[EXPLAIN_OTHERS] == 0);
+}
+
+/* The text is made from the numbers, whose sum is that of the stages. */
+static void test_space_explain_numbers(void **state)
+{
+	struct explain_stage sum = {0};
+	const struct explain_device *device;
+	struct explain *explain;
+	uint8_t *range[NR_RANGES];
+	struct test_space t;
+	struct all all;
+
+	(void)state;
+	open_walk(&t, range);
+	do_fill(&t, 0, do_alloc(&t, BLOCK / 2, 0), BLOCK / 2, 3);
+	assert_int_equal(explain_get(t.space, &explain), 0);
+	assert_int_equal(explain->nr_devices, 1);
+	assert_non_null(explain->device[0].why);
+	assert_int_equal(explain->device[0].nr_stages, 0);
+	explain_free(explain);
+	for (uint32_t i = 0; i < PASSES; i++)
+		pass(&t, range);
+	do_sync(&t);
+	all = read_all(&t);
+	assert_int_equal(explain_get(t.space, &explain), 0);
+	device = &explain->device[0];
+	assert_null(device->why);
+	assert_string_equal(device->name, "gpu0");
+	for (uint32_t g = 0; g < device->nr_stages; g++) {
+		const struct explain_stage *stage = &device->stage[g];
+
+		assert_true(stage->kernels_ns >= 0 && stage->kernels_ns <= stage->measured_ns);
+		expect_room(stage);
+		sum.nr_brackets += stage->nr_brackets;
+		sum.planned_ns += stage->planned_ns;
+		sum.measured_ns += stage->measured_ns;
+		sum.ahead += stage->ahead;
+		sum.late += stage->late;
+		sum.calls_ns += stage->calls_ns;
+	}
+	assert_int_equal(device->chunk_bytes, BLOCK);
+	assert_int_equal(sum.nr_brackets, 2 * NR_RANGES);
+	assert_true(sum.planned_ns > 0 && sum.planned_ns <= 1.01 * device->modelled_ns);
+	assert_true(fabs(sum.planned_ns / 1e6 - all.planned) < 0.001);
+	assert_true(fabs(sum.measured_ns / 1e6 - all.measured) < 0.001);
+	assert_true(fabs(sum.ahead - all.ahead) < 0.1 && fabs(sum.late - all.late) < 0.1);
+	assert_true(fabs(sum.calls_ns / 1e6 - all.calls_ms) < 0.001);
+	explain_free(explain);
 	test_space_close(&t);
 }
 
@@ -191,6 +259,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_explain_adds_up),
+		cmocka_unit_test(test_space_explain_numbers),
 		cmocka_unit_test(test_space_explain_suspended),
 		cmocka_unit_test(test_space_explain_fixed),
 		cmocka_unit_test(test_space_explain_without_plans),

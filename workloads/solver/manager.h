@@ -142,6 +142,9 @@ struct solver_manager_ops {
 	/* What it held, and what crossed links, by cause: all of them in near. */
 	void (*stats)(struct solver_manager *m, struct manager_stats *out);
 
+	/* As manager_explain(). Not required. */
+	int (*explain)(struct solver_manager *m, struct explain **out);
+
 	/* For tests: check every structure; 0 or -EUCLEAN. */
 	int (*check)(struct solver_manager *m);
 };

@@ -12,6 +12,7 @@
 
 #include "src/backend/machine.h"
 #include "src/replica/replica.h"
+#include "src/residency/explain.h"
 #include "workloads/solver/manager.h"
 
 struct weir_solver {
@@ -188,6 +189,11 @@ static uint64_t moved_bytes(const struct weir_space_stats *space)
 	return bytes;
 }
 
+static int explain(struct solver_manager *m, struct explain **out)
+{
+	return explain_get(((struct weir_solver *)m)->space, out);
+}
+
 static void stats(struct solver_manager *m, struct manager_stats *out)
 {
 	static const enum weir_cause causes[WEIR_MESSAGE_KIND_NR] = {
@@ -223,7 +229,7 @@ static int check(struct solver_manager *m)
 	.lists = (lists_), .name = (name_), .help = (help_), .options = (options_), .split = true, \
 	.spills = true, .create = create, .destroy = destroy, .alloc = alloc, .at = at,            \
 	.step = step, .iteration_end = iteration_end, .sync = sync, .read = read, .stats = stats,  \
-	.check = check
+	.explain = explain, .check = check
 
 const struct solver_manager_ops solver_manager_weir = {
 	WEIR_MANAGER("weir", "", true, "replicated ranges: what is read is sent as it is written"),
