@@ -118,6 +118,8 @@ static const struct machine_field uvm_fields[] = {
 	 "taking a 4 KiB page away from the CPU"},
 	{FIELD(weir_uvm_desc, host_page_ns), FIELD_U64, MACHINE_NS,
 	 "a 4 KiB page of the host, from allocating to giving back"},
+	{FIELD(weir_uvm_desc, context_bytes), FIELD_U64, MACHINE_BYTES,
+	 "of a GPU's memory, taken by the driver for the program"},
 	{NULL, 0, 0, 0, NULL},
 };
 
@@ -143,6 +145,7 @@ static const char *const link_optional_keys[] = {"inplace_serial", "inplace_seri
 static const char *const port_keys[] = {"memory", "links", NULL};
 static const char *const vmm_optional_keys[] = {"set_access_busy_in_ns", "unmap_busy_peer_ns",
 						NULL};
+static const char *const uvm_optional_keys[] = {"context_bytes", NULL};
 static const char *const no_keys[] = {NULL};
 static const char *const kernel_keys[] = {"name", NULL};
 static const char *const constant_keys[] = {"value", "origin", "source", NULL};
@@ -152,7 +155,7 @@ const struct machine_section machine_memory_section = {memory_keys, no_keys, mem
 const struct machine_section machine_device_section = {device_keys, no_keys, device_fields};
 const struct machine_section machine_link_section = {link_keys, link_optional_keys, link_fields};
 const struct machine_section machine_vmm_section = {no_keys, vmm_optional_keys, vmm_fields};
-const struct machine_section machine_uvm_section = {no_keys, no_keys, uvm_fields};
+const struct machine_section machine_uvm_section = {no_keys, uvm_optional_keys, uvm_fields};
 const struct machine_section machine_port_section = {port_keys, no_keys, port_fields};
 const struct machine_section machine_kernel_section = {kernel_keys, no_keys, kernel_fields};
 const struct machine_section machine_constant_section = {constant_keys, no_keys, no_fields};

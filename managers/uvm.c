@@ -18,6 +18,7 @@
 #include "managers/plain.h"
 #include "managers/tensors.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/cost/cost.h"
 
 struct uvm_manager {
@@ -65,6 +66,15 @@ static int read_options(const char *options, bool *prefetch, bool *max, bool *ne
 	return 0;
 }
 
+/* What managed memory can have of the device's: a simulated machine's has the program's context. */
+static uint64_t managed_room(const struct manager_config *config, uint64_t budget_bytes)
+{
+	const struct weir_machine_desc *desc = weir_machine_describe(config->machine);
+	uint64_t bytes = desc->memory[desc->device[config->device].memory].bytes;
+
+	return MIN(budget_bytes, bytes - desc->uvm.context_bytes);
+}
+
 static int uvm_create(const struct manager_config *config, struct manager **out)
 {
 	struct uvm_manager *self = calloc(1, sizeof(*self));
@@ -95,7 +105,7 @@ static int uvm_create(const struct manager_config *config, struct manager **out)
 		goto err_fini;
 	self->setup = setup;
 	(void)b->managed->stats(b, config->device, &self->before);
-	self->room_bytes = self->plain.budget_bytes;
+	self->room_bytes = managed_room(config, self->plain.budget_bytes);
 	*out = &self->plain.manager;
 	return 0;
 

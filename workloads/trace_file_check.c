@@ -174,11 +174,13 @@ static void next_part(struct trace_check *c)
 }
 
 /* Read the part of the description that is expected. The first version has links without their last
- * word, inplace_serial_random: they are as inplace_serial, two words before it, says. */
+ * word, inplace_serial_random: they are as inplace_serial, two words before it, says. The first two
+ * have no context_bytes: none is known. */
 static bool machine_read(struct trace_check *c, const struct trace_machine *e)
 {
 	const enum trace_part part = (enum trace_part)c->part;
-	const bool lacks = c->file->version == 1 && part == TRACE_PART_LINK;
+	const bool lacks = (c->file->version == 1 && part == TRACE_PART_LINK) ||
+			   (c->file->version <= 2 && part == TRACE_PART_UVM);
 	const uint32_t nr = trace_part_words(part) - lacks;
 	uint64_t word[TRACE_PART_WORDS_MAX];
 
@@ -186,7 +188,7 @@ static bool machine_read(struct trace_check *c, const struct trace_machine *e)
 		return false;
 	memcpy(word, e->word, nr * sizeof(*word));
 	if (lacks)
-		word[nr] = word[nr - 2];
+		word[nr] = part == TRACE_PART_LINK ? word[nr - 2] : 0;
 	return trace_part_read(&c->file->machine, part, e->index, word);
 }
 

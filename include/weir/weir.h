@@ -166,6 +166,9 @@ struct weir_uvm_desc {
 	uint64_t populate_ns;  /**< giving one block device memory, cleared and mapped */
 	uint64_t cpu_unmap_ns; /**< taking one page away from the CPU, in a fault */
 	uint64_t host_page_ns; /**< one page of the host: allocate, clear, map for DMA, give back */
+	/** What the driver takes of each GPU's memory for the program itself, its context: managed
+	 * memory never has it. */
+	uint64_t context_bytes;
 };
 
 /**

@@ -268,6 +268,13 @@ static int check_uvm(const struct weir_machine_desc *desc, const struct finding 
 		if (costs[i].ns > COST_NS_MAX)
 			return contradiction(why, "uvm: %s is beyond a second", costs[i].name);
 	}
+	if (uvm->context_bytes && !uvm->batch_faults)
+		return contradiction(why, "uvm: batch_faults is zero, and context_bytes is not");
+	for (uint32_t i = 0; i < desc->nr_devices; i++)
+		if (uvm->context_bytes >= desc->memory[desc->device[i].memory].bytes)
+			return contradiction(why,
+					     "uvm: context_bytes leaves nothing of memory '%s'",
+					     desc->memory[desc->device[i].memory].name);
 	return 0;
 }
 

@@ -92,7 +92,7 @@ struct weir_machine *run_simulated(enum weir_data data, uint64_t memory_bytes)
 	struct weir_machine *machine;
 
 	test_machine(&desc);
-	desc.uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50};
+	desc.uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50, 0};
 	for (uint32_t i = 0; memory_bytes && i < desc.nr_memories; i++)
 		desc.memory[i].bytes = memory_bytes;
 	assert_int_equal(weir_machine_simulate(&desc, data, &machine), 0);

@@ -38,7 +38,7 @@ static int run(const char *name, const struct layers_params *p, uint64_t budget,
 	int ret;
 
 	test_machine(&desc);
-	desc.uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50};
+	desc.uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50, 0};
 	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &config.machine), 0);
 	ret = manager_create(name, &config, &m);
 	assert_int_equal(ret, 0);

@@ -127,6 +127,9 @@ static void test_check_uvm(void **state)
 	BROKEN("uvm: batch_faults is zero", m.uvm.populate_ns = 1);
 	BROKEN("uvm: batch_faults is zero", m.uvm.cpu_unmap_ns = 1);
 	BROKEN("uvm: batch_faults is zero", m.uvm.host_page_ns = 1);
+	BROKEN("uvm: batch_faults is zero", m.uvm.context_bytes = 1);
+	BROKEN("uvm: context_bytes leaves nothing", m.uvm.batch_faults = 1,
+	       m.uvm.context_bytes = m.memory[1].bytes);
 	BROKEN("uvm: batch_faults is beyond 4096", m.uvm.batch_faults = 4097);
 	BROKEN("uvm: populate_ns is beyond a second", m.uvm.batch_faults = 1,
 	       m.uvm.populate_ns = 1000000001);

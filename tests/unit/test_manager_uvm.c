@@ -22,7 +22,7 @@ static const struct gcn_params params = {
 static void machine_of(struct weir_machine_desc *desc)
 {
 	test_machine(desc);
-	desc->uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50};
+	desc->uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50, 0};
 }
 
 static struct weir_machine *open_machine(enum weir_data data)
@@ -107,6 +107,30 @@ static void read_part(struct manager *m, char *tensor, uint64_t offset, uint64_t
 	const struct weir_launch launch = {.kernel = &kernel, .uses = &use, .nr_uses = 1};
 
 	assert_int_equal(m->ops->launch(m, &launch), 0);
+}
+
+/* Blocks that can be there at a time: of the budget, or of what the context leaves. */
+static void test_uvm_room(void **state)
+{
+	struct manager_config config = {0};
+	struct weir_machine_desc desc;
+	struct manager_stats stats;
+	struct weir_machine *machine;
+	struct manager *m;
+
+	(void)state;
+	machine_of(&desc);
+	desc.uvm.context_bytes = desc.memory[GPU0].bytes - MIB(9);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &machine), 0);
+	config.machine = machine;
+	for (int i = 0; i < 2; i++) {
+		config.gpu_budget_bytes = i ? MIB(6) : 0;
+		assert_int_equal(manager_create("uvm", &config, &m), 0);
+		m->ops->stats(m, &stats);
+		assert_int_equal(stats.movable_blocks, i ? 3 : 4);
+		m->ops->destroy(m);
+	}
+	weir_machine_close(machine);
 }
 
 /* Three tensors of two blocks in turn where two have room: the driver brings each of them each
@@ -349,6 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_uvm_options),
 		cmocka_unit_test(test_uvm_policy),
+		cmocka_unit_test(test_uvm_room),
 		cmocka_unit_test(test_uvm_against_min),
 		cmocka_unit_test(test_uvm_survives_each_failure),
 		cmocka_unit_test(test_uvm_trains_the_same),

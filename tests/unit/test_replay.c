@@ -52,7 +52,7 @@ static struct manager *open_manager(const char *name, uint64_t budget_bytes)
 	struct manager *m;
 
 	test_machine(&desc);
-	desc.uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50};
+	desc.uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50, 0};
 	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &machine), 0);
 	config.machine = machine;
 	assert_int_equal(manager_create(name, &config, &m), 0);

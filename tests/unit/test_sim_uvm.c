@@ -145,6 +145,55 @@ static void test_uvm_eviction_order(void **state)
 	f->b->managed->free(f->b, c);
 }
 
+/* The program's context takes room that managed memory never has, whatever its budget. */
+static void test_uvm_context(void **state)
+{
+	static struct fixture f;
+	struct weir_machine_desc desc;
+	void *plain = NULL;
+	uint64_t all = 0;
+	char *a;
+
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	test_machine(&desc);
+	desc.uvm = (struct weir_uvm_desc){256,		BATCH_NS,     PAGE_NS,	POPULATE_NS,
+					  CPU_UNMAP_NS, HOST_PAGE_NS, BLOCK + 1};
+	desc.memory[GPU0].bytes = 5 * BLOCK;
+	assert_int_equal(sim_create(&desc, WEIR_DATA_PHANTOM, &f.sim), 0);
+	f.b = f.sim;
+	assert_int_equal(f.b->ops->stream_create(f.b, 0, BACKEND_COMPUTE, &f.stream), 0);
+	assert_int_equal(f.b->ops->stream_create(f.b, 1, BACKEND_COMPUTE, &f.other), 0);
+	/* Of five blocks the context leaves three whole ones. */
+	for (int i = 0; i < 3; i++) {
+		static const uint64_t budget[] = {0, 5 * BLOCK, 2 * BLOCK};
+		const uint64_t fit = i == 2 ? 2 : 3;
+
+		configure(&f, (struct backend_managed){.gpu_bytes = budget[i]});
+		a = managed(&f, fit * BLOCK + BLOCK);
+		assert_int_equal(touch(&f, f.stream, a, fit * BLOCK), 0);
+		expect_costs(&f, fit * FIRST_NS, 0, 0);
+		assert_int_equal(touch(&f, f.stream, a + fit * BLOCK, BLOCK), 0);
+		expect_costs(&f, FIRST_NS, 0, EVICT_NS + PAGES * HOST_PAGE_NS);
+		assert_int_equal(stats_of(&f, 0).gpu_peak_bytes, 3 * BLOCK);
+		f.b->managed->free(f.b, a);
+	}
+	/* Beside other memory, too. */
+	configure(&f, (struct backend_managed){0});
+	assert_int_equal(f.b->ops->device_alloc(f.b, GPU0, BLOCK, &plain), 0);
+	a = managed(&f, 3 * BLOCK);
+	assert_int_equal(touch(&f, f.stream, a, 3 * BLOCK), 0);
+	assert_int_equal(f.b->ops->memory_used(f.b, GPU0), 3 * BLOCK);
+	f.b->managed->free(f.b, a);
+	f.b->ops->device_free(f.b, plain);
+	/* What all memories together could not hold is refused. */
+	for (uint32_t m = 0; m < desc.nr_memories; m++)
+		all += desc.memory[m].bytes;
+	assert_int_equal(f.b->managed->alloc(f.b, all - BLOCK, &plain), -ENOMEM);
+	state = (void *[]){&f};
+	assert_int_equal(teardown(state), 0);
+}
+
 static struct weir_use random_use(void *addr, uint64_t bytes, uint64_t pages)
 {
 	return (struct weir_use){.addr = addr,
@@ -422,6 +471,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_uvm_demand, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_prefetch_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_eviction_order, setup, teardown),
+		cmocka_unit_test(test_uvm_context),
 		cmocka_unit_test_setup_teardown(test_uvm_random_batches, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_random_sparse, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_random_beyond_memory, setup, teardown),

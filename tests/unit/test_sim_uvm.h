@@ -45,8 +45,8 @@ static inline int setup_data(void **state, enum weir_data data)
 
 	memset(&f, 0, sizeof(f));
 	test_machine(&desc);
-	desc.uvm = (struct weir_uvm_desc){256,	       BATCH_NS,     PAGE_NS,
-					  POPULATE_NS, CPU_UNMAP_NS, HOST_PAGE_NS};
+	desc.uvm = (struct weir_uvm_desc){256,		BATCH_NS,     PAGE_NS, POPULATE_NS,
+					  CPU_UNMAP_NS, HOST_PAGE_NS, 0};
 	assert_int_equal(sim_create(&desc, data, &f.sim), 0);
 	f.b = f.sim;
 	assert_int_equal(f.b->ops->stream_create(f.b, 0, BACKEND_COMPUTE, &f.stream), 0);

@@ -78,8 +78,8 @@ static int setup_large(void **state)
 
 	memset(&f, 0, sizeof(f));
 	test_machine(&desc);
-	desc.uvm = (struct weir_uvm_desc){256,	       BATCH_NS,     PAGE_NS,
-					  POPULATE_NS, CPU_UNMAP_NS, HOST_PAGE_NS};
+	desc.uvm = (struct weir_uvm_desc){256,		BATCH_NS,     PAGE_NS, POPULATE_NS,
+					  CPU_UNMAP_NS, HOST_PAGE_NS, 0};
 	desc.memory[GPU0].bytes = CHUNKS * BLOCK;
 	desc.memory[HOST].bytes = 4 * CHUNKS * BLOCK;
 	assert_int_equal(sim_create(&desc, WEIR_DATA_PHANTOM, &f.sim), 0);

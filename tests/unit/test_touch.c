@@ -38,7 +38,7 @@ static const struct touch_params usual = {
 static void machine_of(struct weir_machine_desc *desc)
 {
 	test_machine(desc);
-	desc->uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50};
+	desc->uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50, 0};
 }
 
 static struct weir_machine *open_machine(enum weir_data data)

@@ -10,12 +10,18 @@
 #include "src/base/log.h"
 #include "src/base/util.h"
 
+/* What managed memory can have of a device's: the driver keeps the program's context there. */
+static uint64_t device_limit(const struct weir_machine_desc *desc, uint32_t device)
+{
+	return desc->memory[desc->device[device].memory].bytes - desc->uvm.context_bytes;
+}
+
 void uvm_init(struct sim *sim)
 {
 	const struct weir_machine_desc *desc = &sim->base.desc;
 
 	for (uint32_t d = 0; d < desc->nr_devices; d++) {
-		sim->uvm.device[d].limit_bytes = desc->memory[desc->device[d].memory].bytes;
+		sim->uvm.device[d].limit_bytes = device_limit(desc, d);
 		sim->uvm.device[d].threshold = UVM_THRESHOLD;
 	}
 	sim->uvm.host_limit_bytes = desc->memory[cost_host_memory(desc)].bytes;
@@ -66,7 +72,7 @@ static int uvm_ready(const struct sim *sim)
 static int setup_locked(struct sim *sim, const struct backend_managed *setup)
 {
 	const struct weir_machine_desc *desc = &sim->base.desc;
-	uint64_t gpu, host = desc->memory[cost_host_memory(desc)].bytes;
+	uint64_t gpu, limit, host = desc->memory[cost_host_memory(desc)].bytes;
 	struct uvm_device *device;
 
 	if (setup->device >= desc->nr_devices)
@@ -77,7 +83,8 @@ static int setup_locked(struct sim *sim, const struct backend_managed *setup)
 	if (sim->uvm.nr_ranges)
 		return -EBUSY;
 	device = &sim->uvm.device[setup->device];
-	device->limit_bytes = setup->gpu_bytes ? setup->gpu_bytes : gpu;
+	limit = device_limit(desc, setup->device);
+	device->limit_bytes = setup->gpu_bytes ? MIN(setup->gpu_bytes, limit) : limit;
 	device->threshold = setup->whole_blocks ? UVM_THRESHOLD_WHOLE : UVM_THRESHOLD;
 	sim->uvm.host_limit_bytes = setup->host_bytes ? setup->host_bytes : host;
 	sim->uvm.policy = setup->policy;

@@ -112,7 +112,8 @@ struct uvm_far {
 	uint64_t nr_orders; /* given so far */
 };
 
-/* A device's share. chunk_bytes = the chunks of the blocks in the list <= limit_bytes. */
+/* A device's share. chunk_bytes = the chunks of the blocks in the list <= limit_bytes, which leaves
+ * room for the program's context. */
 struct uvm_device {
 	struct uvm_block *oldest,
 		*newest; /* in the order of coming in, which is that of eviction */

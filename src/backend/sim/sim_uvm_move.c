@@ -169,14 +169,15 @@ static int block_evict(struct sim *sim, struct uvm_block *block, enum weir_cause
 	return 0;
 }
 
-/* Whether so many more bytes of managed memory fit a device. */
+/* Whether so many more bytes of managed memory fit a device, beside the program's context. */
 static bool room_for(const struct sim *sim, uint32_t device, uint64_t bytes)
 {
 	const struct uvm_device *own = &sim->uvm.device[device];
 	uint32_t memory = device_memory(sim, device);
 
 	return bytes <= own->limit_bytes - own->chunk_bytes &&
-	       bytes <= sim->base.desc.memory[memory].bytes - sim->memory[memory].used_bytes;
+	       bytes + sim->base.desc.uvm.context_bytes <=
+		       sim->base.desc.memory[memory].bytes - sim->memory[memory].used_bytes;
 }
 
 /* Give a block a chunk on a device; others make room. Its contents are not there yet. -ENOSPC: only
