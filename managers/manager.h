@@ -17,6 +17,7 @@
 #include "weir/replica.h"
 
 struct manager;
+struct plan_maker;
 
 struct manager_config {
 	struct weir_machine *machine; /* borrowed, outlives the manager */
@@ -35,7 +36,9 @@ struct manager_config {
 	/* Of the workload, for memory that its kernels page for themselves; borrowed for as long as
 	 * the manager lives. NULL: its kernels do not. */
 	const struct weir_paged_kernels *paged_kernels;
-	const char *options; /* text after '+' in the name, or "" */
+	const struct plan_maker *plans; /* who makes weir's plans, for as long as it lives; NULL:
+					 * weir */
+	const char *options;		/* text after '+' in the name, or "" */
 };
 
 #define MANAGER_GLOBALS_MAX 16u
