@@ -24,6 +24,7 @@
 #include "cli/bench_near.h"
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
+#include "cli/bench_plan.h"
 #include "cli/bench_policy.h"
 #include "cli/bench_reader.h"
 #include "cli/bench_reference.h"
@@ -48,6 +49,7 @@ struct bench {
 	unsigned int nr_rows;
 	struct bench_decisions decisions;
 	struct bench_explain explain;
+	struct bench_plan plan;
 	int status; /* exit status so far */
 	char err[BENCH_ERROR_BYTES];
 };
@@ -266,6 +268,17 @@ struct bounds {
 	double own_s, near_s; /* near_s: NaN where no manager uses any */
 };
 
+/* A run that did not follow the plan that it was given failed. */
+static void check_plan(struct bench *bench, struct bench_outcome *outcome)
+{
+	const char *wrong = outcome->err ? NULL : bench_plan_wrong(&bench->plan);
+
+	if (!wrong)
+		return;
+	outcome->err = -EINVAL;
+	snprintf(outcome->error, sizeof(outcome->error), "%s", wrong);
+}
+
 /* 0, or -1: the benchmark stops. */
 static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes, uint64_t budget,
 		       const struct bench_reference *reference, const struct bounds *bounds)
@@ -282,6 +295,7 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 			   .gpu_budget_bytes = budget,
 			   .host_budget_bytes = p->host_budget_bytes,
 			   .block_bytes = p->block_bytes,
+			   .plans = bench_plan_maker(&bench->plan),
 			   .options = ""},
 		.epochs = p->warm_up + p->epochs,
 		.work = &bench->work,
@@ -302,6 +316,7 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 	}
 	run.record = bench_record_wanted(p, &record);
 	bench_run(&run, &outcome);
+	check_plan(bench, &outcome);
 	if (!interrupt_pending()) {
 		fill_result(p, &run, &outcome, reference, bound_s, &gpu, &result);
 		consult(bench, &run, &oracle, &result);
@@ -446,7 +461,8 @@ static void report(struct bench *bench)
 	FILE *out = bench->files.json.stream == stdout ? stderr : stdout;
 	int err;
 
-	if (bench_files_commit(&bench->files, bench->err, sizeof(bench->err))) {
+	if (bench_files_commit(&bench->files, bench->err, sizeof(bench->err)) ||
+	    bench_plan_write(&bench->plan, bench->err, sizeof(bench->err))) {
 		complain(bench, bench->err);
 		bench->status = BENCH_EXIT_BAD;
 	}
@@ -485,6 +501,8 @@ static int run_command(struct bench *bench)
 			 strerror(-rc));
 		return stop(bench, BENCH_EXIT_FAILED);
 	}
+	if (bench_plan_init(p, &bench->plan, bench->err, sizeof(bench->err)))
+		return stop(bench, BENCH_EXIT_BAD);
 	if (bench_files_open(&bench->files, p, &p->file, bench->err, sizeof(bench->err)))
 		return stop(bench, BENCH_EXIT_BAD);
 	return run_all(bench);
@@ -519,6 +537,7 @@ static int bench_gcn(int argc, char **argv)
 	}
 	bench_explain_fini(&bench.explain);
 	free(bench.rows);
+	bench_plan_fini(&bench.plan);
 	bench_decisions_fini(&bench.decisions);
 	bench_params_fini(&bench.params);
 	return bench.status;

@@ -47,6 +47,8 @@ enum option_id {
 	TIMELINE,
 	TIMELINE_ALL,
 	FIT_KERNELS,
+	PLAN,
+	PLAN_INPUT,
 	VERBOSE,
 	HELP,
 	OPTION_NR
@@ -84,6 +86,9 @@ static const struct option_def option_table[OPTION_NR] = {
 	[FIT_KERNELS] =
 		{"fit-kernels", "FILE", NULL, NULL,
 		 "write the machine's description with kernels as a run of native has them"},
+	[PLAN] = {"plan", "FILE", NULL, NULL,
+		  "have weir follow the levels of a file, and search for none"},
+	[PLAN_INPUT] = {"plan-input", "FILE", NULL, NULL, "write what weir's plan is made from"},
 	[VERBOSE] = {"verbose", NULL, NULL, NULL, "show bytes by cause"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
 };
@@ -362,6 +367,29 @@ static int check_fit(const struct bench_reader *r, const struct bench_params *p)
 	return what ? bench_refuse(r, FIT_KERNELS, what) : 0;
 }
 
+/* Plans in files are those of one run of weir. */
+static int read_plan(const struct bench_reader *r, struct bench_params *p)
+{
+	const unsigned int id = r->values[PLAN].text ? PLAN : PLAN_INPUT;
+	const char *what = NULL;
+
+	p->plan = r->values[PLAN].text;
+	p->plan_input = r->values[PLAN_INPUT].text;
+	if (!p->plan && !p->plan_input)
+		return 0;
+	if (p->nr_managers != 1 || strcmp(p->manager[0], "weir") != 0)
+		what = "is for one manager, weir; write --manager weir";
+	else if (p->nr_nodes != 1)
+		what = "takes one size; choose one of --nodes";
+	else if (p->real_gpu)
+		what = "is for simulated machines; choose one with --machine";
+	if (what)
+		return bench_refuse(r, id, what);
+	if (p->plan)
+		kept_add_name(p->plan);
+	return 0;
+}
+
 static int read_all(struct bench_reader *r, struct bench_params *p)
 {
 	int err = bench_read_machine(r, p);
@@ -390,6 +418,8 @@ static int read_all(struct bench_reader *r, struct bench_params *p)
 		err = read_files(r, p);
 	if (!err)
 		err = check_fit(r, p);
+	if (!err)
+		err = read_plan(r, p);
 	p->verbose = r->values[VERBOSE].text != NULL;
 	bench_read_explain(r, p);
 	return err;

@@ -46,11 +46,13 @@ struct bench_params {
 
 	uint64_t slice, block_bytes, seed; /* block_bytes 0: the manager's default */
 	uint32_t epochs, warm_up, hidden, threads;
-	const char *graph_dir; /* borrowed from argv; NULL: the random graph */
-	const char *json;      /* borrowed from argv, as those below; NULL: none */
-	const char *timeline;  /* file of the timeline */
-	const char *fit;       /* file of the description with fitted kernels */
-	bool timeline_all;     /* all of a run, not its last epoch */
+	const char *graph_dir;	/* borrowed from argv; NULL: the random graph */
+	const char *json;	/* borrowed from argv, as those below; NULL: none */
+	const char *timeline;	/* file of the timeline */
+	const char *fit;	/* file of the description with fitted kernels */
+	const char *plan;	/* file of the levels that weir follows */
+	const char *plan_input; /* file of what weir's plan is made from */
+	bool timeline_all;	/* all of a run, not its last epoch */
 	bool check, verbose, explain;
 	bool oracle;	/* compare copies in with the least number of them */
 	bool real_gpu;	/* the machine is this computer's, not a simulated one */

@@ -18,6 +18,7 @@
 
 struct manager;
 struct explain; /* src/residency/explain.h */
+struct plan_maker;
 
 struct manager_config {
 	struct weir_machine *machine; /* borrowed, outlives the manager */
@@ -36,7 +37,9 @@ struct manager_config {
 	/* Of the workload, for memory that its kernels page for themselves; borrowed for as long as
 	 * the manager lives. NULL: its kernels do not. */
 	const struct weir_paged_kernels *paged_kernels;
-	const char *options; /* text after '+' in the name, or "" */
+	const struct plan_maker *plans; /* who makes weir's plans, for as long as it lives; NULL:
+					 * weir */
+	const char *options;		/* text after '+' in the name, or "" */
 };
 
 #define MANAGER_GLOBALS_MAX 16u

@@ -114,6 +114,7 @@ static int weir_create(const struct manager_config *config, struct manager **out
 		free(m);
 		return err;
 	}
+	space_set_plan_maker(m->space, config->plans);
 	if (copy_only)
 		space_near_copy_only(m->space);
 	if (near)

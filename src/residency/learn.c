@@ -550,6 +550,7 @@ static void learn_unchanged(struct learning *l)
 
 static int make_plan(const struct learning *l, uint32_t haste, struct plan **out)
 {
+	const struct plan_maker *maker = l->space->residency->maker;
 	struct plan_input input = {
 		.step = l->step,
 		.use = l->use,
@@ -561,7 +562,7 @@ static int make_plan(const struct learning *l, uint32_t haste, struct plan **out
 	};
 
 	learn_places(l->space, l->planner->own, &input);
-	return plan_create(&input, out);
+	return maker ? maker->make(maker->arg, &input, out) : plan_create(&input, out);
 }
 
 int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)

@@ -11,6 +11,7 @@
  * work allows, with all that was done before it counted in; no fewer than one.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +32,23 @@ static void keep_visits(struct plan *plan, const struct stages *stages, struct p
 	}
 }
 
+/* The levels that are reached, and moves: of the search, or of levels that were given. */
+static int find_moves(struct plan *plan, const struct plan_input *input, struct stages *stages,
+		      struct plan_model *model, const struct plan_given *given, double *level,
+		      double *reached, uint64_t *work)
+{
+	if (!given) {
+		plan->modelled_ns = plan_search(input, stages, model, level, work);
+		*work -= model_work(model);
+		return model_actions(model, level, reached, &plan->action, &plan->nr_actions);
+	}
+	given_levels(given, stages, reached);
+	plan->modelled_ns = model_run(model, reached, INFINITY);
+	return given_actions(given, stages, &plan->action, &plan->nr_actions);
+}
+
 static int plan_fill(struct plan *plan, const struct plan_input *input, struct stages *stages,
-		     struct plan_model *model)
+		     struct plan_model *model, const struct plan_given *given)
 {
 	double *level = calloc(stages->nr_lives + 1u, sizeof(double));
 	double *reached = calloc(stages->nr_lives + 1u, sizeof(double));
@@ -44,11 +60,9 @@ static int plan_fill(struct plan *plan, const struct plan_input *input, struct s
 		err = -ENOMEM;
 		goto err_free;
 	}
-	plan->modelled_ns = plan_search(input, stages, model, level, &work);
 	for (uint32_t i = 0; i < input->nr_steps; i++)
 		plan->compute_ns += input->step[i].compute_ns;
-	work -= model_work(model);
-	err = model_actions(model, level, reached, &plan->action, &plan->nr_actions);
+	err = find_moves(plan, input, stages, model, given, level, reached, &work);
 	if (err)
 		goto err_free;
 	plan->work = work + model_work(model);
@@ -123,7 +137,8 @@ static int plan_keep(struct plan *plan, const struct plan_input *input, struct s
 	return 0;
 }
 
-int plan_create(const struct plan_input *given, struct plan **out)
+/* levels: NULL: they are searched for. */
+static int make(const struct plan_input *given, const struct plan_given *levels, struct plan **out)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
 	struct plan_model *model = NULL;
@@ -148,7 +163,7 @@ int plan_create(const struct plan_input *given, struct plan **out)
 	err = model_create(&input, &stages, &model);
 	if (err)
 		goto err_stages;
-	err = plan_fill(plan, &input, &stages, model);
+	err = plan_fill(plan, &input, &stages, model, levels);
 	if (!err)
 		err = plan_keep(plan, &input, &stages, model);
 	model_destroy(model);
@@ -163,6 +178,21 @@ err_free:
 	else
 		*out = plan;
 	return err;
+}
+
+int plan_create(const struct plan_input *input, struct plan **out)
+{
+	return make(input, NULL, out);
+}
+
+int plan_create_given(const struct plan_input *input, const struct plan_given *given,
+		      struct plan **out)
+{
+	struct plan_input unfolded = *input;
+	int err = given_check(input, given);
+
+	unfolded.unfolded = true;
+	return err ? err : make(&unfolded, given, out);
 }
 
 void plan_destroy(struct plan *plan)

@@ -99,6 +99,15 @@ struct plan_input {
 	 * device's own memory and the near place. */
 	double map_busy_ns, map_busy_host_ns, unmap_busy_ns;
 	uint32_t haste; /* what the search may cost at most is halved so many times */
+	bool unfolded;	/* each step is a stage: loops are not looked for */
+};
+
+/* Levels that somebody else chose for an input: of the blocks of each life those that are resident
+ * in each step, used there or not. */
+struct plan_given {
+	uint64_t fingerprint; /* plan_fingerprint() of the input that they are for */
+	uint32_t nr_steps, nr_lives;
+	const uint32_t *level; /* [life * nr_steps + step] */
 };
 
 enum plan_move {
@@ -181,6 +190,27 @@ struct plan {
  * @return 0, -EINVAL (no steps) or -ENOMEM.
  */
 int plan_create(const struct plan_input *input, struct plan **out);
+
+/*
+ * Make the plan that has these levels, without a search. What a level asks for moves while the step
+ * before it runs.
+ *
+ * @return 0; -EINVAL: they are for another input, logged; -ENOTSUP: the input has two places below,
+ * logged; -ENOMEM.
+ */
+int plan_create_given(const struct plan_input *input, const struct plan_given *given,
+		      struct plan **out);
+
+/* Who makes plans in place of plan_create(), which make() may call. It returns what that returns,
+ * and is called with a space's lock held. */
+struct plan_maker {
+	int (*make)(void *arg, const struct plan_input *input, struct plan **out);
+	void *arg;
+};
+
+/* A number for what a plan is made for: steps, their uses, lives and the budget; not the times. */
+uint64_t plan_fingerprint(const struct plan_input *input);
+
 void plan_destroy(struct plan *plan);
 
 /* Blocks of tracked life t that are resident in a stage; 0 where it is not used. */

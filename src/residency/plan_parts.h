@@ -213,6 +213,18 @@ void rejected_add(struct rejected *rejected, uint64_t hash, double ns, uint64_t 
 /* Whether it is known to take so long, or longer; and what finding that took. */
 bool rejected_find(const struct rejected *rejected, uint64_t hash, double ns, uint64_t *work);
 
+/* ---- plan_given.c */
+
+/* Whether the levels are for the input. @return 0, -EINVAL or -ENOTSUP, logged. */
+int given_check(const struct plan_input *input, const struct plan_given *given);
+
+/* level: [index of stage_life], out. */
+void given_levels(const struct plan_given *given, const struct stages *stages, double *level);
+
+/* The moves (owned by the caller) between levels. @return 0, -ENOMEM. */
+int given_actions(const struct plan_given *given, const struct stages *stages,
+		  struct plan_action **out, uint32_t *nr);
+
 /* ---- plan_search.c */
 
 /* Find levels. level: [index of stage_life], out. work: done so far, in; with the search's and the

@@ -33,7 +33,7 @@ static void pick_stage(const struct plan_input *input, uint32_t at, struct stage
 	uint32_t best = 0;
 
 	*stage = (struct stage){.first_step = at, .nr_body = 1, .nr_iterations = 1};
-	for (uint32_t body = 1; body <= BODY_MAX; body++) {
+	for (uint32_t body = 1; body <= BODY_MAX && !input->unfolded; body++) {
 		uint32_t length = loop_length(input, at, body);
 
 		if (length < body * ITERATIONS_MIN || length <= best)

@@ -183,7 +183,8 @@ struct residency {
 
 	/* This and near_copy_only are what benchmarks ask of a space that uses neighbours'
 	 * memories. Set before its first range is allocated, and never changed. */
-	double near_bytes_per_s; /* to move at each neighbour, see space_near_rate() */
+	double near_bytes_per_s;	/* to move at each neighbour, see space_near_rate() */
+	const struct plan_maker *maker; /* see space_set_plan_maker() */
 };
 
 /* Of the device that a stream is of. */
@@ -239,6 +240,12 @@ static inline void space_near_copy_only(struct weir_space *space)
 static inline void space_near_rate(struct weir_space *space, double bytes_per_s)
 {
 	space->residency->near_bytes_per_s = bytes_per_s;
+}
+
+/* Plans are made by somebody else, who lives as long as the space; NULL: by plan_create(). */
+static inline void space_set_plan_maker(struct weir_space *space, const struct plan_maker *maker)
+{
+	space->residency->maker = maker;
 }
 
 /* ---- held.c */

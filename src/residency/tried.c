@@ -302,7 +302,7 @@ void tried_settle(struct weir_space *space, struct planner *p)
 	if (p->period_ns <= 0 && p->record.next_place < p->settle_place)
 		return;
 	if (p->bare_place) {
-		if (may_gain(p))
+		if (may_gain(p) && !space->residency->maker)
 			start_bare(space, p);
 		else
 			settle(p, 0);
