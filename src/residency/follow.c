@@ -268,6 +268,8 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 		return; /* while the plan was suspended */
 	if (begin && end > begin && !bracket->sampled)
 		explain_done(space, p, bracket->event, (double)begin, (double)end);
+	else
+		p->explained.end_ns = 0; /* whom the next one waits for has no time */
 	k = schedule_position(p, place, &period);
 	p->gpu_stage = MAX(p->gpu_stage, schedule_stage(p, period, p->step_of_event[k] + 1));
 }

@@ -26,9 +26,9 @@
 #define PERIODS_MAX 6
 
 /*
- * A trial without a plan may hold the program up for a period or two, so it comes when the repetition
- * has been followed for so many; and where a period takes no more than so many times what its
- * computation does, or what the plan's model says, there is none.
+ * A trial without a plan may hold the program up for a period or two. So it comes when the
+ * repetition has been followed for so many; and where a period takes no more than so many times
+ * what its computation does, or what the plan's model says, there is none.
  */
 #define BARE_AFTER 16
 #define NOTHING_TO_GAIN 1.02
@@ -231,8 +231,7 @@ static void take_up(struct weir_space *space, struct planner *p, struct tried **
 
 	if (!life)
 		return;
-	log_info("plan: %.3f ms a period, %.3f ms under one before, which is followed again",
-		 p->period_ns / 1e6, t->period_ns / 1e6);
+	log_info("plan: one before is followed again, %.3f ms a period", t->period_ns / 1e6);
 	*at = t->next;
 	tracing_plan(space, p->own, NULL);
 	held_release(p);
@@ -247,6 +246,7 @@ static void take_up(struct weir_space *space, struct planner *p, struct tried **
 	tie_again(space, p, t);
 	if (window_list(p))
 		log_warning("plan: no memory for a list of what comes and goes in loops");
+	p->period_ns = t->period_ns;
 	resume_from(space, p, t->until);
 	free(t);
 }
@@ -264,13 +264,15 @@ static void settle(struct planner *p, uint64_t next)
 }
 
 /* Whether a period might take less without a plan. Of guesses a repetition is recognised again and
- * again, and each time a trial would cost time. */
-static bool may_gain(const struct planner *p)
+ * again, and each time a trial would cost time; and who makes plans in weir's stead wants to see
+ * them followed. */
+static bool may_gain(const struct weir_space *space, const struct planner *p)
 {
 	const double least_ns =
 		MAX(p->plan->compute_ns * NOTHING_TO_GAIN, p->plan->modelled_ns * AS_MODELLED);
 
-	return !p->record.guessed && p->plan->nr_steps >= BARE_STEPS_MIN && p->period_ns > least_ns;
+	return !p->record.guessed && !space->residency->maker &&
+	       p->plan->nr_steps >= BARE_STEPS_MIN && p->period_ns > least_ns;
 }
 
 /* Follow no plan for a while. */
@@ -302,7 +304,7 @@ void tried_settle(struct weir_space *space, struct planner *p)
 	if (p->period_ns <= 0 && p->record.next_place < p->settle_place)
 		return;
 	if (p->bare_place) {
-		if (may_gain(p) && !space->residency->maker)
+		if (may_gain(space, p))
 			start_bare(space, p);
 		else
 			settle(p, 0);
@@ -311,7 +313,7 @@ void tried_settle(struct weir_space *space, struct planner *p)
 	best = shortest(p);
 	if (best && p->period_ns > WORSE * (*best)->period_ns)
 		take_up(space, p, best);
-	settle(p, BARE_AFTER);
+	settle(p, may_gain(space, p) ? BARE_AFTER : 0);
 }
 
 bool tried_bare(struct weir_space *space, struct planner *p)
