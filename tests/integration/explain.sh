@@ -99,8 +99,8 @@ PY
 # epoch.
 planned() {
 	awk -v least="$2" -v most="$3" '$4 < least || $4 > most { exit 1 } { nr++ }
-		END { exit !nr }' "$dir/$1.said" || fail "$1: not planned, or the period is another" \
-		"$dir/$1.said"
+		END { exit !nr }' "$dir/$1.said" ||
+		fail "$1: not planned, or the period is another" "$dir/$1.said"
 }
 
 # A period is an epoch, in which stages follow one another: what is left of it is less than 1 %.
