@@ -513,15 +513,22 @@ static void found_restore(struct search *s, const struct found *found)
 	s->best_ns = found->ns;
 }
 
+static double all_compute_ns(const struct plan_input *input)
+{
+	double ns = 0;
+
+	for (uint32_t i = 0; i < input->nr_steps; i++)
+		ns += input->step[i].compute_ns;
+	return ns;
+}
+
 /* Search from one beginning, and then from another. saved, rank: room for all lives. */
 static void search(struct search *s, double *saved, struct ranked *rank, struct found *start,
 		   struct found *first)
 {
 	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
-	double compute_ns = 0;
+	const double compute_ns = all_compute_ns(s->input);
 
-	for (uint32_t i = 0; i < s->input->nr_steps; i++)
-		compute_ns += s->input->step[i].compute_ns;
 	found_keep(s, start);
 	descend(s, compute_ns, saved, work_max / 2);
 	if (s->best_ns <= compute_ns * 1.001 || all_work(s) > work_max)
@@ -570,18 +577,24 @@ static void search_far(struct search *s, double *saved, struct ranked *rank,
 }
 
 /* What is followed has whole blocks: make levels such, and go on from there by few blocks at a
- * time. */
-static void search_whole(struct search *s, double *saved)
+ * time. What comes and goes in loops stays as it was chosen: that had to gain more. With neighbours
+ * little is gained. */
+static void search_whole(struct search *s, double compute_ns, double *saved)
 {
-	const uint64_t work_max = all_work(s) + (WORK_MAX >> MIN(s->input->haste, 32u)) / 4;
+	const uint64_t work_max = all_work(s) + (WORK_MAX >> MIN(s->input->haste, 32u)) / 16;
 
+	if (s->input->nr_below > 1)
+		return;
 	s->whole = true;
+	s->may_stream = false;
 	s->work_max = work_max;
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
 		s->level[i] = round(s->level[i]);
 	s->best_ns = model_run(s->model, s->level, INFINITY);
 	for (s->step = 2; s->step >= 1; s->step /= 2)
-		for (int i = 0; i < PASSES_MAX && !is_done(s); i++) {
+		for (int i = 0; i < PASSES_MAX; i++) {
+			if (s->best_ns <= compute_ns * 1.001 || is_done(s))
+				return;
 			normalise(s, saved);
 			if (!pass(s, saved))
 				break;
@@ -636,7 +649,7 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 		search(&s, saved, rank, &start, &first);
 		search_far(&s, saved, rank, &start, &first, &far);
 		search_streams(&s, saved, &start, &first);
-		search_whole(&s, saved);
+		search_whole(&s, all_compute_ns(input), saved);
 	}
 	*work = all_work(&s);
 	found_fini(&start);
