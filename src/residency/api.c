@@ -278,7 +278,7 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	}
 	space->process = getpid();
 	space->residency->recording = checked.mode == WEIR_PLANNED;
-	space->residency->plans = true;
+	space->residency->plans = space->residency->trials = true;
 	err = variable_bool(VARIABLE_PLANS, &space->residency->plans);
 	if (err)
 		goto err_residency;

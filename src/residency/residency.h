@@ -161,7 +161,8 @@ struct planner {
 struct residency {
 	struct planner *planner; /* by device of the space */
 	bool recording;		 /* off in a fixed space */
-	bool plans;		 /* what repeats is planned */
+	bool plans;		 /* what repeats is planned, */
+	bool trials;		 /* and held against no plan: tests of plans have that off */
 	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
 	const struct decisions *decide;
 	struct weir_policy *policy;	    /* borrowed; NULL: the built-in rules */

@@ -271,7 +271,7 @@ static bool may_gain(const struct weir_space *space, const struct planner *p)
 	const double least_ns =
 		MAX(p->plan->compute_ns * NOTHING_TO_GAIN, p->plan->modelled_ns * AS_MODELLED);
 
-	return !p->record.guessed && !space->residency->maker &&
+	return space->residency->trials && !p->record.guessed && !space->residency->maker &&
 	       p->plan->nr_steps >= BARE_STEPS_MIN && p->period_ns > least_ns;
 }
 

@@ -166,6 +166,7 @@ struct hand_over {
 static inline void open_scaled(struct test_space *t, uint32_t scale)
 {
 	test_space_open(t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, HBM_BLOCKS * scale, 16 * scale);
+	t->space->residency->trials = false;
 }
 
 /* x lives and dies, and the bracket that y is born in begins while x is being read. */

@@ -496,11 +496,12 @@ static void test_space_take_not_from_another_stream(void **state)
 
 /*
  * Nor does what an open bracket holds, though the plan wants it gone. part: the open bracket names
- * half of r; the other half goes.
+ * half of r; of the other half goes what a smaller range needs.
  */
 static void take_beside_an_open_bracket(bool part)
 {
 	uint64_t bytes = part ? R_BYTES / 2 : R_BYTES;
+	const uint64_t born_bytes = part ? BORN_BYTES / 2 : BORN_BYTES;
 	uint32_t nr_taken = 0;
 	struct test_space t;
 	uint8_t *r;
@@ -513,14 +514,14 @@ static void take_beside_an_open_bracket(bool part)
 		use.read_bytes *= MUCH;
 		do_expect_late(&t, 0, r, R_BYTES, R_SEED);
 		do_begin_uses(&t, 1, &use, 1);
-		x = do_alloc(&t, BORN_BYTES, 0);
-		do_fill(&t, 0, x, BORN_BYTES, 1000 + i);
+		x = do_alloc(&t, born_bytes, 0);
+		do_fill(&t, 0, x, born_bytes, 1000 + i);
 		nr_taken += get_stale(&t, r);
 		/* x has been written by now. */
 		assert_int_equal(weir_stream_sync(t.stream[0]), 0);
 		do_launch(&t, 1, r, bytes, WEIR_READ, R_SEED, 0);
 		do_end(&t, 1);
-		do_expect_late(&t, 0, x, BORN_BYTES, 1000 + i);
+		do_expect_late(&t, 0, x, born_bytes, 1000 + i);
 		do_free(&t, x, 0);
 		do_sync(&t);
 	}
