@@ -591,7 +591,8 @@ static void search_whole(struct search *s, double compute_ns, double *saved)
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
 		s->level[i] = round(s->level[i]);
 	s->best_ns = model_run(s->model, s->level, INFINITY);
-	for (s->step = 2; s->step >= 1; s->step /= 2)
+	for (uint32_t step = 2; step; step--) {
+		s->step = step;
 		for (int i = 0; i < PASSES_MAX; i++) {
 			if (s->best_ns <= compute_ns * 1.001 || is_done(s))
 				return;
@@ -599,6 +600,7 @@ static void search_whole(struct search *s, double compute_ns, double *saved)
 			if (!pass(s, saved))
 				break;
 		}
+	}
 }
 
 static bool can_stream(const struct search *s)
