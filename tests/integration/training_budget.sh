@@ -76,7 +76,9 @@ echo "ok - samples, and of which class they are"
 holds 'all(s["freed_bytes"] // calls[0]["block_bytes"] in (calls[0]["calls_chunks"], calls[0]["calls_chunks"] + 1) for s in samples if s["class"] != "short" and not s["busy"])'
 holds 'any(s["class"] != "short" for s in samples) and any(s["blocks"] for s in samples)'
 holds 'all(max(s["calls_ns"], s["waited_ns"]) <= s["set_budget_ns"] <= s["calls_ns"] + s["waited_ns"] for s in samples)'
-holds 'all(s["queued_launches"] > 0 and s["queued_ns"] > 0 for s in samples)'
+# One may fall where the program waits for copies, and the device has done all that was queued.
+holds 'all((s["queued_launches"] > 0) == (s["queued_ns"] > 0) for s in samples)'
+holds 'sum(s["queued_launches"] > 0 for s in samples) >= 4'
 classes
 holds 'all((s["used_blocks"] > 0) == (s["used_ns"] > 0) for s in samples)'
 holds 'calls[0]["calls_before_ns"] == calls[0]["calls_after_ns"]'
