@@ -459,19 +459,28 @@ static void start_static(struct search *s, struct ranked *rank)
 	s->work += stages->nr_uses + stages->nr_lives + 2ull * stages->nr_tracked;
 }
 
+/* Passes by the step for as long as they help. @return false: nothing is left to gain, or no work
+ * may be done. */
+static bool passes(struct search *s, double compute_ns, double *saved)
+{
+	for (int i = 0; i < PASSES_MAX; i++) {
+		if (s->best_ns <= compute_ns * 1.001 || is_done(s))
+			return false;
+		normalise(s, saved);
+		if (!pass(s, saved))
+			break;
+	}
+	return true;
+}
+
 static void descend(struct search *s, double compute_ns, double *saved, uint64_t work_max)
 {
 	s->work_max = work_max;
 	s->best_ns = model_run(s->model, s->level, INFINITY);
 	for (int n = STEP_FIRST; n <= STEP_LAST; n++) {
 		s->step = (double)s->input->budget_blocks / (double)(1 << n);
-		for (int i = 0; i < PASSES_MAX; i++) {
-			if (s->best_ns <= compute_ns * 1.001 || is_done(s))
-				return;
-			normalise(s, saved);
-			if (!pass(s, saved))
-				break;
-		}
+		if (!passes(s, compute_ns, saved))
+			return;
 	}
 }
 
@@ -593,13 +602,8 @@ static void search_whole(struct search *s, double compute_ns, double *saved)
 	s->best_ns = model_run(s->model, s->level, INFINITY);
 	for (uint32_t step = 2; step; step--) {
 		s->step = step;
-		for (int i = 0; i < PASSES_MAX; i++) {
-			if (s->best_ns <= compute_ns * 1.001 || is_done(s))
-				return;
-			normalise(s, saved);
-			if (!pass(s, saved))
-				break;
-		}
+		if (!passes(s, compute_ns, saved))
+			return;
 	}
 }
 
