@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What paged access costs a kernel in registers, as ptxas counts them for sm_90 in
-# src/paging/device_check.cu: a read of one element takes at most 24 more than the plain kernel's, as
-# many through objects as through functions, and no kernel spills. What the slow path, called by the ABI, saves of a kernel's is no spill of it. Needs
+# src/paging/device_check.cu: a read of one element takes at most 28 more than the plain kernel's, so
+# 40 (a GPU hands them out by eights), as many through objects as through functions, and no kernel
+# spills. What the slow path, called by the ABI, saves of a kernel's is no spill of it. Needs
 # SOURCE_DIR; without nvcc there is nothing to ask.
 #
 # Labels: slow
 set -u
 
 : "${SOURCE_DIR:?is the source tree}"
-most=24
+most=28
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin

@@ -113,15 +113,15 @@ __device__ static inline void weir_paged_count(const struct weir_paged_view *v, 
 }
 
 /*
- * Pieces of a lane's that are under way at a time, of pages of so many bytes. A load from another
- * GPU takes some 2 us, so few warps get more of that link by more of them: 512 warps that bring in
- * 64 KiB pages got 185, 287, 321 and 333 GB/s with 1, 2, 3 and 4 (H200); the host's link they fill
- * with one. Registers of what is called count for the kernel, too: 3 are what a read may take, and
- * the third keeps its 40. Pages of 4 KiB gained a tenth there, and may have lost as much on the
- * host's.
+ * Pieces of 16 bytes of a lane's that are under way at a time, where all lanes of a warp copy. A
+ * load from another GPU takes some 2 us, so few warps get more of that link by more of them: 512
+ * warps that bring in pages of 64 KiB got 185, 287, 321 and 333 GB/s with 1, 2, 3 and 4 (H200); the
+ * host's link they fill with one. Registers of what is called count for the kernel, too: with 4 a
+ * kernel that reads takes 40 of them.
  */
-#define WEIR_PAGED_COPIES 3
-#define WEIR_PAGED_COPIES_BYTES (16u << 10)
+#ifndef WEIR_PAGED_COPIES
+#define WEIR_PAGED_COPIES 4
+#endif
 
 /* Copy a page's bytes with all lanes of the group. The last ones, less than 16, are one lane's. */
 __device__ __noinline__ static void weir_paged_copy(unsigned char *to, const unsigned char *from,
@@ -130,20 +130,18 @@ __device__ __noinline__ static void weir_paged_copy(unsigned char *to, const uns
 	uint32_t rank = __popc(group & ((1u << weir_paged_lane()) - 1)), step = __popc(group) * 16;
 	uint32_t at = rank * 16;
 
+	/* Constants apart, so that one address does for all of them. */
 #pragma unroll 1
-	for (; bytes >= WEIR_PAGED_COPIES_BYTES &&
-	       at + (WEIR_PAGED_COPIES - 1) * step < (bytes & ~15u);
-	     at += WEIR_PAGED_COPIES * step) {
+	for (; step == 512 && at + (WEIR_PAGED_COPIES - 1) * 512 < (bytes & ~15u);
+	     at += WEIR_PAGED_COPIES * 512) {
 		int4 piece[WEIR_PAGED_COPIES];
-		const unsigned char *source = from + at;
-		unsigned char *target = to + at;
 
 #pragma unroll
-		for (uint32_t i = 0; i < WEIR_PAGED_COPIES; i++, source += step)
-			piece[i] = *(const int4 *)source;
+		for (uint32_t i = 0; i < WEIR_PAGED_COPIES; i++)
+			piece[i] = *(const int4 *)(from + at + i * 512);
 #pragma unroll
-		for (uint32_t i = 0; i < WEIR_PAGED_COPIES; i++, target += step)
-			*(int4 *)target = piece[i];
+		for (uint32_t i = 0; i < WEIR_PAGED_COPIES; i++)
+			*(int4 *)(to + at + i * 512) = piece[i];
 	}
 #pragma unroll 1
 	for (; at < (bytes & ~15u); at += step)
@@ -195,33 +193,60 @@ __device__ static inline void weir_paged_scanned(const struct weir_paged_view *v
 	pt_store(&v->counts->lagged, lagging, PT_RELAXED);
 }
 
-/* What lane `who` needs all lanes for, as its agent says. */
-__device__ __noinline__ static void weir_paged_help(const struct weir_paged_view *v,
-						    struct pt_agent *a, uint32_t lanes, int who,
-						    int verdict)
-{
-	uint32_t frame = __shfl_sync(lanes, a->frame, who), lagging = 0;
-	uint64_t page = 0;
+/* A page to be copied, for a lane's agent; of no bytes: none. */
+struct weir_paged_move {
+	unsigned char *to;
+	const unsigned char *from;
+	uint32_t bytes;
+};
 
-	verdict = __shfl_sync(lanes, verdict, who);
-	if (verdict == PT_COPY_IN) {
-		page = __shfl_sync(lanes, a->id, who);
-		weir_paged_copy(weir_paged_frame(v, frame), weir_paged_host(v, page),
-				weir_paged_bytes(v, page), lanes);
-	} else if (verdict == PT_COPY_OUT) {
-		page = __shfl_sync(lanes, a->victim, who);
-		weir_paged_copy(weir_paged_host(v, page), weir_paged_frame(v, frame),
-				weir_paged_bytes(v, page), lanes);
-	} else {
-		lagging = weir_paged_scan(&v->table, __shfl_sync(lanes, a->global, who), lanes);
+__device__ static inline struct weir_paged_move
+weir_paged_move_of(const struct weir_paged_view *v, const struct pt_agent *a, int verdict)
+{
+	const bool in = verdict == PT_COPY_IN;
+	struct weir_paged_move move = {nullptr, nullptr, 0};
+
+	if (in || verdict == PT_COPY_OUT) {
+		const uint64_t page = in ? a->id : a->victim;
+		unsigned char *frame = weir_paged_frame(v, a->frame);
+		unsigned char *home = weir_paged_host(v, page);
+
+		move.to = in ? frame : home;
+		move.from = in ? home : frame;
+		move.bytes = weir_paged_bytes(v, page);
+		weir_paged_count(v, a->slot, page, in ? WEIR_PAGED_IN : WEIR_PAGED_OUT);
 	}
-	if (weir_paged_lane() != (uint32_t)who)
-		return;
-	if (verdict == PT_SCAN)
-		weir_paged_scanned(v, a, lagging);
-	else
-		weir_paged_count(v, a->slot, page,
-				 verdict == PT_COPY_IN ? WEIR_PAGED_IN : WEIR_PAGED_OUT);
+	return move;
+}
+
+/* What agents of some lanes need all lanes for: scans first, since they hold a lock. Where to and
+ * from, each lane has found for its own agent, all at the same time. */
+__device__ __noinline__ static void weir_paged_help(const struct weir_paged_view *v,
+						    struct pt_agent *a, uint32_t lanes, int verdict)
+{
+	struct weir_paged_move move = weir_paged_move_of(v, a, verdict);
+	uint32_t scans = __ballot_sync(lanes, verdict == PT_SCAN);
+	uint32_t moves = __ballot_sync(lanes, move.bytes != 0);
+
+#pragma unroll 1
+	for (; scans; scans &= scans - 1) {
+		int who = __ffs(scans) - 1;
+		uint32_t lagging =
+			weir_paged_scan(&v->table, __shfl_sync(lanes, a->global, who), lanes);
+
+		if (weir_paged_lane() == (uint32_t)who)
+			weir_paged_scanned(v, a, lagging);
+	}
+#pragma unroll 1
+	for (; moves; moves &= moves - 1) {
+		int who = __ffs(moves) - 1;
+
+		weir_paged_copy(
+			(unsigned char *)__shfl_sync(lanes, (unsigned long long)move.to, who),
+			(const unsigned char *)__shfl_sync(lanes, (unsigned long long)move.from,
+							   who),
+			__shfl_sync(lanes, move.bytes, who), lanes);
+	}
 }
 
 /*
@@ -235,26 +260,20 @@ __device__ __noinline__ static void weir_paged_help(const struct weir_paged_view
 __device__ __noinline__ static int weir_paged_drive(const struct weir_paged_view *v,
 						    struct pt_agent *a, uint32_t lanes, int verdict)
 {
-	uint32_t scans, todo;
+	bool helped;
 
 #pragma unroll 1
 	while (__any_sync(lanes, !pt_final((enum pt_do)verdict))) {
 		if (!pt_final((enum pt_do)verdict))
 			verdict = weir_paged_steps(&v->table, a);
 		__syncwarp(lanes);
-		scans = __ballot_sync(lanes, verdict == PT_SCAN);
-		todo = scans |
-		       __ballot_sync(lanes, verdict == PT_COPY_IN || verdict == PT_COPY_OUT);
-		if (!todo && verdict == PT_WAIT) {
+		helped = __any_sync(lanes, verdict == PT_SCAN || verdict == PT_COPY_IN ||
+						   verdict == PT_COPY_OUT);
+		if (helped) {
+			weir_paged_help(v, a, lanes, verdict);
+		} else if (verdict == PT_WAIT) {
 			weir_paged_count(v, a->slot, a->id, WEIR_PAGED_WAIT);
 			__nanosleep(100);
-		}
-#pragma unroll 1
-		for (; todo; scans &= todo) { /* scans first: they hold a lock */
-			uint32_t who = __ffs(scans ? scans : todo) - 1;
-
-			weir_paged_help(v, a, lanes, (int)who, verdict);
-			todo &= ~(1u << who);
 		}
 		__syncwarp(lanes);
 	}

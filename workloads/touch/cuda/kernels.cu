@@ -12,6 +12,12 @@
 #define SPAN_UNROLL 4u	  /* 16 bytes each */
 #define ELEMENT_UNROLL 4u /* words */
 
+/* Pages whose places a warp finds at once: a lane each, of few enough bytes that the pages a kernel
+ * works on stay in the L2 cache, and of few enough for a warp to take pages in many turns, so that
+ * all warps end at about the same time. */
+#define BATCH_BYTES (128u << 10)
+#define BATCH_TURNS 16u
+
 const char *touch_cuda_error(void)
 {
 	return cuda_launch_error();
@@ -28,6 +34,10 @@ struct bare {
 	uint64_t *words;
 	uint32_t page_bytes;
 
+	__device__ uint64_t pages_max()
+	{
+		return ~0ull;
+	}
 	__device__ ulonglong2 *get(uint64_t page, bool)
 	{
 		return (ulonglong2 *)((char *)words + page * page_bytes);
@@ -59,8 +69,13 @@ struct paged {
 	weir_paged_scope &scope;
 	weir_paged_array<uint64_t> words;
 	uint32_t range;
-	struct weir_paged_place span;
+	struct weir_paged_place span; /* a lane's */
 
+	/* That all warps together may hold, so that others find frames. */
+	__device__ uint64_t pages_max()
+	{
+		return scope.warp.view->table.nr_frames / 4;
+	}
 	__device__ ulonglong2 *get(uint64_t page, bool write)
 	{
 		const uint32_t shift = scope.warp.view->page_shift;
@@ -106,6 +121,11 @@ __device__ static inline uint64_t nr_threads()
 	return (uint64_t)gridDim.x * blockDim.x;
 }
 
+__device__ static inline uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Add up over a warp, all of whose lanes are here, and to *sum. */
 __device__ static inline void sum_add(uint64_t *sum, uint64_t value)
 {
@@ -115,13 +135,13 @@ __device__ static inline void sum_add(uint64_t *sum, uint64_t value)
 		atomicAdd((unsigned long long *)sum, (unsigned long long)value);
 }
 
-/* A warp's page as a span, 16 bytes a lane. @return what its lane read, added up */
-template <uint32_t access, typename A>
-__device__ static inline uint64_t page_span(A &a, const struct touch_pages_args &p, uint64_t page)
+/* A page, 16 bytes a lane; at: NULL if there is none. @return what its lane read, added up */
+template <uint32_t access>
+__device__ static inline uint64_t page_span(const struct touch_pages_args &p, uint64_t page,
+					    ulonglong2 *at)
 {
 	const uint64_t first = touch_first(p.seed, page, p.times);
 	const uint32_t nr = p.page_bytes / sizeof(ulonglong2);
-	ulonglong2 *at = a.get(page, access != TOUCH_READ);
 	uint64_t sum = 0;
 
 #pragma unroll 1
@@ -145,6 +165,23 @@ __device__ static inline uint64_t page_span(A &a, const struct touch_pages_args 
 				at[j + k * 32] = x[k];
 		}
 	}
+	return sum;
+}
+
+/* The same for pages that follow each other in the order, nr of them, at most 32: a lane finds the
+ * place of each, all lanes at the same time, since that takes much longer than a small page. */
+template <uint32_t access, typename A>
+__device__ static inline uint64_t page_spans(A &a, const struct touch_pages_args &p, uint64_t first,
+					     uint32_t nr)
+{
+	const uint64_t page = touch_page_at(&p.order, first + threadIdx.x % 32 % nr);
+	ulonglong2 *at = a.get(page, access != TOUCH_READ);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		sum += page_span<access>(
+			p, __shfl_sync(~0u, page, (int)i),
+			(ulonglong2 *)__shfl_sync(~0u, (unsigned long long)at, (int)i));
 	a.put();
 	a.quiesce();
 	return sum;
@@ -183,17 +220,28 @@ __device__ static inline uint64_t page_elements(A &a, const struct touch_pages_a
 	return sum;
 }
 
-/* A warp a page. */
+/* Pages that a warp takes in one turn. */
+template <bool elements, typename A>
+__device__ static inline uint32_t pages_batch(A &a, const struct touch_pages_args &p)
+{
+	const uint64_t nr_warps = nr_threads() / 32;
+	const uint64_t turns = p.order.nr_touched / (nr_warps * BATCH_TURNS);
+	const uint64_t most =
+		least(least(32, BATCH_BYTES / p.page_bytes), a.pages_max() / nr_warps);
+
+	return elements || !least(most, turns) ? 1 : (uint32_t)least(most, turns);
+}
+
 template <uint32_t access, bool elements, typename A>
 __device__ static inline void pages_body(A &a, const struct touch_pages_args &p)
 {
+	const uint32_t batch = pages_batch<elements>(a, p);
+	const uint64_t nr = p.order.nr_touched;
 	uint64_t sum = 0;
 
-	for (uint64_t i = thread_nr() / 32; i < p.order.nr_touched; i += nr_threads() / 32) {
-		uint64_t page = touch_page_at(&p.order, i);
-
-		sum += elements ? page_elements<access>(a, p, page) : page_span<access>(a, p, page);
-	}
+	for (uint64_t i = thread_nr() / 32 * batch; i < nr; i += nr_threads() / 32 * batch)
+		sum += elements ? page_elements<access>(a, p, touch_page_at(&p.order, i))
+				: page_spans<access>(a, p, i, (uint32_t)least(batch, nr - i));
 	if (access != TOUCH_WRITE)
 		sum_add(p.sum, sum);
 }
@@ -231,9 +279,10 @@ __global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	for (uint64_t i = thread_nr() / 32; i < nr; i += nr_threads() / 32) {
 		const uint64_t end = (i + 1) * p.nr_written / nr;
 
-		sum += page_span<access>(range, p.range, i);
+		sum += page_span<access>(p.range, i, range.get(i, access != TOUCH_READ));
 		for (uint64_t j = i * p.nr_written / nr; j < end; j++)
-			page_span<TOUCH_WRITE>(temporary, p.temporary, j % nr_temporary);
+			page_span<TOUCH_WRITE>(p.temporary, j % nr_temporary,
+					       temporary.get(j % nr_temporary, true));
 	}
 	sum_add(p.range.sum, sum);
 }
