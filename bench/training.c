@@ -9,6 +9,7 @@
  * With --what budget the manager is "weir+near", and the other way round it is measured, too: what
  * weir_space_set_budget() takes to give 1 GiB of a neighbour's memory back while launches run, at
  * random points of the epochs with it (bench/training/budget.c says how, and in which classes).
+ * With --each there are no pairs: all epochs have samples, until there are enough of each class.
  *
  * One JSON object a line: a line for each pair, then the medians. Times are the machine's, which
  * are virtual on a simulated one; a pair's "ratio" is its mean epoch with over its mean epoch
@@ -30,6 +31,7 @@
 #include "workloads/gcn/gcn.h"
 
 #define WHY_BYTES 512
+#define EACH_EPOCHS 100000u
 
 static struct training_options asked;
 static char why[WHY_BYTES]; /* what is wrong, in one line */
@@ -62,25 +64,32 @@ static struct {
 	struct state is;
 	uint64_t trace_bytes; /* of the last one that was written */
 	int err;
+	bool complete; /* with --each: it ends, and that is no error */
 } training;
 
 static uint32_t pair_epoch(uint32_t priority, uint32_t pair, bool on)
 {
 	const bool second = on != (pair % 2 == 1);
 
-	return asked.warm_up + ((priority * asked.pairs + pair) * 2 + second) * asked.each;
+	return asked.warm_up + ((priority * asked.pairs + pair) * 2 + second) * asked.epochs_each;
 }
 
+/* With --each, more than there will be. */
 static uint32_t nr_epochs(void)
 {
+	if (asked.each)
+		return EACH_EPOCHS;
 	return pair_epoch(asked.nr_priorities, 0, false);
 }
 
 static struct state state_due(uint32_t epoch)
 {
-	const uint32_t half = (MAX(epoch, asked.warm_up) - asked.warm_up) / asked.each;
+	const uint32_t half = (MAX(epoch, asked.warm_up) - asked.warm_up) / asked.epochs_each;
 	const uint32_t pair = half / 2 % asked.pairs;
 
+	if (asked.each)
+		return (struct state){.priority = asked.nr_priorities,
+				      .on = epoch >= asked.warm_up};
 	if (epoch < asked.warm_up || epoch >= nr_epochs())
 		return (struct state){.priority = asked.nr_priorities};
 	return (struct state){.priority = half / 2 / asked.pairs, .on = (half + pair) % 2};
@@ -121,12 +130,15 @@ static int switch_to(struct state due)
 static void show_progress(uint32_t done, uint32_t total)
 {
 	char label[PROGRESS_LABEL_BYTES];
-	int at = snprintf(label, sizeof(label), "epoch %" PRIu32 " of %" PRIu32, done + 1, total);
+	int at = snprintf(label, sizeof(label), "epoch %" PRIu32, done + 1);
+
+	if (!asked.each)
+		at += snprintf(label + at, sizeof(label) - (size_t)at, " of %" PRIu32, total);
 
 	if (asked.memory_name)
 		(void)snprintf(label + at, sizeof(label) - (size_t)at,
 			       ", %" PRIu32 " samples taken", budget_samples()->nr);
-	progress_set(&bar, (double)done / total, label);
+	progress_set(&bar, asked.each ? budget_progress() : (double)done / total, label);
 }
 
 /* gcn_run() calls it between two epochs, and within them: the first call counts that says that so
@@ -139,6 +151,10 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 	if (done < training.next_epoch) {
 		if (asked.memory_name)
 			training.err = budget_point(why, sizeof(why));
+		if (!training.err && asked.each && budget_is_complete()) {
+			training.complete = true;
+			training.err = -ECANCELED;
+		}
 		return training.err;
 	}
 	show_progress(done, total);
@@ -209,6 +225,8 @@ static int run_epochs(struct workload_result *out)
 	int err;
 
 	err = gcn_run(training.manager, &gcn, out, text, sizeof(text));
+	if (training.complete)
+		return 0;
 	if (err && !training.err)
 		snprintf(why, sizeof(why), "%s", text[0] ? text : weir_strerror(err));
 	return err;
@@ -272,7 +290,7 @@ static void print_begin(uint32_t priority)
 static void print_values(const char *name, const double *values)
 {
 	printf(",\"%s\":[", name);
-	for (uint32_t i = 0; i < asked.each; i++)
+	for (uint32_t i = 0; i < asked.epochs_each; i++)
 		printf("%s%.9f", i ? "," : "", values[i]);
 	printf("]");
 }
@@ -294,11 +312,21 @@ static void print_pair(const struct workload_result *r, uint32_t priority, uint3
 
 		print_values(name[on][0], r->epoch_s + epoch);
 		print_values(name[on][1], r->epoch_cpu_s + epoch);
-		out->s[on][pair] = mean(r->epoch_s + epoch, asked.each);
-		out->cpu_s[on][pair] = mean(r->epoch_cpu_s + epoch, asked.each);
+		out->s[on][pair] = mean(r->epoch_s + epoch, asked.epochs_each);
+		out->cpu_s[on][pair] = mean(r->epoch_cpu_s + epoch, asked.epochs_each);
 	}
 	out->ratio[pair] = out->s[1][pair] / out->s[0][pair];
 	printf(",\"ratio\":%.6f}\n", out->ratio[pair]);
+}
+
+static void print_sizes(void)
+{
+	const struct bench_params *p = &asked.params;
+
+	printf(",\"nodes\":%" PRIu64 ",\"gpu_budget_bytes\":%" PRIu64 ",\"slice\":%" PRIu64
+	       ",\"hidden\":%" PRIu32 ",\"seed\":%" PRIu64 ",\"data\":\"%s\"",
+	       p->nodes[0], p->gpu_budget_bytes, p->slice, p->hidden, p->seed,
+	       p->data == WEIR_DATA_REAL ? "real" : "phantom");
 }
 
 static void print_end(uint32_t priority, const struct pairs *pairs)
@@ -310,10 +338,7 @@ static void print_end(uint32_t priority, const struct pairs *pairs)
 	for (uint32_t i = 1; i < nr; i++)
 		worst = max_double(worst, pairs->ratio[i]);
 	print_begin(priority);
-	printf(",\"nodes\":%" PRIu64 ",\"gpu_budget_bytes\":%" PRIu64 ",\"slice\":%" PRIu64
-	       ",\"hidden\":%" PRIu32 ",\"seed\":%" PRIu64 ",\"data\":\"%s\"",
-	       p->nodes[0], p->gpu_budget_bytes, p->slice, p->hidden, p->seed,
-	       p->data == WEIR_DATA_REAL ? "real" : "phantom");
+	print_sizes();
 	if (asked.trace)
 		printf(",\"trace_bytes\":%" PRIu64, training.trace_bytes);
 	else if (asked.memory_name)
@@ -323,12 +348,25 @@ static void print_end(uint32_t priority, const struct pairs *pairs)
 		printf(",\"processors\":%" PRIu32 ",\"busy_threads\":%" PRIu32,
 		       priority_processors(), asked.busy * priority_processors());
 	printf(",\"pairs\":%" PRIu32 ",\"epochs_each\":%" PRIu32 ",\"warm_up\":%" PRIu32, nr,
-	       asked.each, asked.warm_up);
+	       asked.epochs_each, asked.warm_up);
 	printf(",\"median_off_s\":%.9f,\"median_on_s\":%.9f,\"median_ratio\":%.6f,"
 	       "\"worst_ratio\":%.6f,\"median_off_cpu_s\":%.9f,\"median_on_cpu_s\":%.9f}\n",
 	       result_median(pairs->s[0], nr), result_median(pairs->s[1], nr),
 	       result_median(pairs->ratio, nr), worst, result_median(pairs->cpu_s[0], nr),
 	       result_median(pairs->cpu_s[1], nr));
+}
+
+/* With --each. */
+static void print_each_end(void)
+{
+	print_begin(0);
+	print_sizes();
+	printf(",\"near_bytes\":%" PRIu64 ",\"samples\":%" PRIu32 ",\"each\":%" PRIu32
+	       ",\"warm_up\":%" PRIu32 ",\"epochs\":%" PRIu32 ",\"limit_s\":%" PRIu32
+	       ",\"complete\":%s}\n",
+	       asked.params.near.bytes[asked.memory], budget_samples()->nr, asked.each,
+	       asked.warm_up, training.next_epoch, asked.limit_s,
+	       budget_has_each() ? "true" : "false");
 }
 
 static void print_budget_begin(void)
@@ -343,6 +381,10 @@ static int print_all(const struct workload_result *r)
 	if (asked.memory_name && budget_print(&asked, print_budget_begin)) {
 		snprintf(why, sizeof(why), "not enough memory on this computer");
 		return -ENOMEM;
+	}
+	if (asked.each) {
+		print_each_end();
+		return 0;
 	}
 	for (uint32_t i = 0; i < asked.nr_priorities; i++) {
 		for (uint32_t pair = 0; pair < asked.pairs; pair++)

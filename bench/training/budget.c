@@ -5,6 +5,13 @@
  * points are divided among its samples; in its part each is taken at the first point from a random
  * one on, by the seed, at which the memory is full, or as late as it can be.
  *
+ * With --each a sample is taken only where the memory is full, so that none is short, and at points
+ * at which those of the classes that are missing come: their share at each point, as seen so far,
+ * weighed by how many are missing, is at least half of what it is at the best one. A point where
+ * nothing was taken yet counts as a good one. In each epoch the first is one of these, by the seed,
+ * and the next one is taken once the memory is full again. The GiB is given again at once: each
+ * change has a plan made, which takes longer than the call, and so there is one a sample.
+ *
  * A sample is of one class, the first of these that it meets:
  *
  *   short   fewer chunks left than a GiB has: the memory was not full
@@ -31,6 +38,7 @@
 #include <string.h>
 
 #include "bench/shared/calls.h"
+#include "src/base/clock.h"
 #include "src/base/util.h"
 #include "src/cost/cost.h"
 #include "workloads/gcn/gcn.h"
@@ -38,6 +46,8 @@
 
 /* The GiB is given again at most so many points later. */
 #define GAP_MAX 4u
+/* With --each: a point is good enough with this share of the best one's samples that count. */
+#define GOOD_SHARE 0.5
 
 const char *const budget_class_name[BUDGET_CLASS_NR] = {
 	[BUDGET_FREE] = "free",	  [BUDGET_CLEAN] = "clean", [BUDGET_WAITED] = "waited",
@@ -59,11 +69,17 @@ static struct {
 	uint32_t end;	/* the sample after this epoch's last one */
 	uint32_t open;	/* the first sample whose launches may not be done */
 	bool taken;	/* the last sample's GiB is not given again yet */
+
+	/* With --each: */
+	uint32_t (*at)[BUDGET_CLASS_NR]; /* owned: samples so far, by point and class */
+	uint32_t nr_of[BUDGET_CLASS_NR];
+	uint32_t first;	 /* point of this epoch at which one may be taken */
+	uint64_t end_ns; /* of this computer's clock; 0: warm-up is not over */
 } budget;
 
 static uint32_t nr_epochs_on(const struct training_options *asked)
 {
-	return asked->pairs * asked->each;
+	return asked->pairs * asked->epochs_each;
 }
 
 /* ------------------------------------------------------------------ before the training */
@@ -159,7 +175,7 @@ int budget_prepare(const struct training_options *asked, char *why, size_t why_b
 
 	if (!err)
 		err = count_points(asked, why, why_bytes);
-	if (!err)
+	if (!err && !asked->each)
 		err = check_points(asked, why, why_bytes);
 	budget.asked = asked;
 	budget.key = gcn_rng_mix(asked->params.seed + 1);
@@ -209,7 +225,9 @@ int budget_start(struct manager *manager, char *why, size_t why_bytes)
 	if (err)
 		return err;
 	samples->sample = calloc(budget.asked->samples, sizeof(*samples->sample));
-	if (!samples->sample) {
+	if (budget.asked->each)
+		budget.at = calloc(budget.nr_points, sizeof(*budget.at));
+	if (!samples->sample || (budget.asked->each && !budget.at)) {
 		snprintf(why, why_bytes, "not enough memory on this computer");
 		return -ENOMEM;
 	}
@@ -230,6 +248,8 @@ void budget_fini(void)
 {
 	taken_fini();
 	free(budget.samples.sample);
+	free(budget.at);
+	budget.at = NULL;
 	budget.samples.sample = NULL;
 }
 
@@ -368,18 +388,71 @@ static void choose_points(void)
 	s->latest = part + width - s->gap - 1;
 }
 
-/* Whether it is now: the memory is as full as it can be, or there is no time left. */
-static bool is_due(const struct budget_sample *s, uint32_t point)
+static bool is_full(void)
 {
 	const uint64_t block_bytes = budget.samples.block_bytes;
 
-	return point >= s->latest ||
-	       (point >= s->point && taken_held(budget.asked->memory) >=
-					     budget.budget_bytes / block_bytes * block_bytes);
+	return taken_held(budget.asked->memory) >= budget.budget_bytes / block_bytes * block_bytes;
 }
+
+/* Whether it is now: the memory is as full as it can be, or there is no time left. */
+static bool is_due(const struct budget_sample *s, uint32_t point)
+{
+	return point >= s->latest || (point >= s->point && is_full());
+}
+
+/* ------------------------------------------------------------------ with --each */
+
+static uint32_t nr_missing(int class)
+{
+	const uint32_t each = budget.asked->classes >> class & 1 ? budget.asked->each : 0;
+
+	return each - MIN(budget.nr_of[class], each);
+}
+
+/* The share of a point's samples that are of classes that are missing: of one that more are missing
+ * of, each counts more. */
+static double share_at(uint32_t point)
+{
+	uint32_t nr = 1, most = 1;
+	double nr_asked = 1;
+
+	for (int class = 0; class < BUDGET_CLASS_NR; class ++)
+		most = MAX(most, nr_missing(class));
+	for (int class = 0; class < BUDGET_CLASS_NR; class ++) {
+		nr += budget.at[point][class];
+		nr_asked += (double)budget.at[point][class] * nr_missing(class) / most;
+	}
+	return nr_asked / nr;
+}
+
+static bool is_good(uint32_t point)
+{
+	double best = 0;
+
+	for (uint32_t p = 0; p < budget.nr_points; p++)
+		best = MAX(best, share_at(p));
+	return point < budget.nr_points && share_at(point) >= GOOD_SHARE * best;
+}
+
+/* One of the good points, each as likely. */
+static uint32_t choose_first(uint32_t epoch)
+{
+	uint32_t nr = 0, n, p = 0;
+
+	for (uint32_t i = 0; i < budget.nr_points; i++)
+		nr += is_good(i);
+	n = (uint32_t)gcn_rng_below(budget.key, epoch, MAX(nr, 1));
+	while (p < budget.nr_points && (!is_good(p) || n-- > 0))
+		p++;
+	return p;
+}
+
+/* ------------------------------------------------------------------ epochs and points */
 
 int budget_epoch(uint32_t epoch, bool on, char *why, size_t why_bytes)
 {
+	const struct training_options *asked = budget.asked;
 	int err = 0;
 
 	note_done();
@@ -389,25 +462,27 @@ int budget_epoch(uint32_t epoch, bool on, char *why, size_t why_bytes)
 	budget.epoch = epoch;
 	budget.on = on;
 	budget.point = 0;
-	budget.end = nr_before(budget.nr_epochs_on + on);
 	/* Epochs without samples pay for the marks, too. */
-	taken_launches(epoch + 1 >= budget.asked->warm_up);
+	taken_launches(epoch + 1 >= asked->warm_up);
+	if (asked->each) {
+		budget.first = choose_first(epoch);
+		if (on && !budget.end_ns)
+			budget.end_ns = clock_now_ns() + asked->limit_s * UINT64_C(1000000000);
+		return err;
+	}
+	budget.end = nr_before(budget.nr_epochs_on + on);
 	if (budget.samples.nr < budget.end)
 		choose_points();
 	return err;
 }
 
-int budget_point(char *why, size_t why_bytes)
+/* A point's part of an epoch with --pairs. */
+static int point_of_pairs(uint32_t point, char *why, size_t why_bytes)
 {
 	struct budget_samples *samples = &budget.samples;
-	const uint32_t point = budget.point++;
 	struct budget_sample *s = samples->sample + samples->nr;
 	int err = 0;
 
-	note_done();
-	taken_forget();
-	if (!budget.on)
-		return 0;
 	if (budget.taken && point >= s[-1].point + s[-1].gap) {
 		err = give(s - 1, why, why_bytes);
 		if (!err && samples->nr < budget.end)
@@ -418,6 +493,74 @@ int budget_point(char *why, size_t why_bytes)
 		err = take(s, why, why_bytes);
 	}
 	return err;
+}
+
+static int take_of_each(uint32_t point, char *why, size_t why_bytes)
+{
+	struct budget_samples *samples = &budget.samples;
+	struct budget_sample *s = &samples->sample[samples->nr];
+	enum budget_class class;
+	int err;
+
+	s->epoch = budget.epoch;
+	s->point = point;
+	samples->nr++;
+	err = take(s, why, why_bytes);
+	if (!err)
+		err = give(s, why, why_bytes);
+	class = budget_class_of(s);
+	budget.at[point][class]++;
+	budget.nr_of[class]++;
+	return err;
+}
+
+static int point_of_each(uint32_t point, char *why, size_t why_bytes)
+{
+	if (budget.samples.nr < budget.asked->samples && point >= budget.first &&
+	    !budget_has_each() && is_full() && is_good(point))
+		return take_of_each(point, why, why_bytes);
+	return 0;
+}
+
+bool budget_has_each(void)
+{
+	for (int class = 0; class < BUDGET_CLASS_NR; class ++)
+		if (nr_missing(class))
+			return false;
+	return true;
+}
+
+bool budget_is_complete(void)
+{
+	if (budget.end_ns && clock_now_ns() >= budget.end_ns)
+		return true;
+	/* What used the last one is done, too. */
+	return budget.open == budget.samples.nr &&
+	       (budget_has_each() || budget.samples.nr == budget.asked->samples);
+}
+
+double budget_progress(void)
+{
+	uint32_t nr = 0, nr_asked = 0;
+
+	for (int class = 0; class < BUDGET_CLASS_NR; class ++)
+		if (budget.asked->classes >> class & 1) {
+			nr_asked += budget.asked->each;
+			nr += budget.asked->each - nr_missing(class);
+		}
+	return (double)nr / nr_asked;
+}
+
+int budget_point(char *why, size_t why_bytes)
+{
+	const uint32_t point = budget.point++;
+
+	note_done();
+	taken_forget();
+	if (!budget.on)
+		return 0;
+	return budget.asked->each ? point_of_each(point, why, why_bytes)
+				  : point_of_pairs(point, why, why_bytes);
 }
 
 enum budget_class budget_class_of(const struct budget_sample *s)

@@ -10,17 +10,6 @@
 #include "bench/training/options.h"
 #include "bench/training/taken.h"
 
-/* How a sample came out; see budget.c. */
-enum budget_class {
-	BUDGET_FREE,
-	BUDGET_CLEAN,
-	BUDGET_WAITED,
-	BUDGET_DIRTY,
-	BUDGET_USED,
-	BUDGET_SHORT,
-	BUDGET_CLASS_NR
-};
-
 extern const char *const budget_class_name[BUDGET_CLASS_NR];
 
 /* One call that takes the GiB back. Times in ns by the machine's clock. */
@@ -63,6 +52,12 @@ int budget_epoch(uint32_t epoch, bool on, char *why, size_t why_bytes);
 
 /* At each point within epochs. */
 int budget_point(char *why, size_t why_bytes);
+
+/* With --each: whether it ends here, since there is enough of each class or the time is over; whether
+ * it is the former; and how far it is, from 0 to 1. */
+bool budget_is_complete(void);
+bool budget_has_each(void);
+double budget_progress(void);
 
 /* The manager was destroyed; the machine was closed. */
 int budget_stop(char *why, size_t why_bytes);

@@ -9,12 +9,15 @@
 
 #include "cli/bench_reader.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 #include "src/base/variables.h"
 
 #define EPOCHS_MAX 1000000u
 #define EACH_MAX 1000u
 #define WARM_UP_MAX 10000u
 #define BUSY_MAX 64u
+#define LIMIT_S_MAX 86400u
+#define SAMPLES_OTHER 1000u /* with --each, of classes that are not asked for, and more */
 
 enum option_id {
 	MACHINE,
@@ -33,6 +36,9 @@ enum option_id {
 	EPOCHS_EACH,
 	WARM_UP,
 	SAMPLES,
+	EACH,
+	CLASSES,
+	SECONDS,
 	HELP,
 	OPTION_NR
 };
@@ -88,6 +94,19 @@ static const struct option_def option_table[OPTION_NR] = {
 		     .metavar = "N",
 		     .preset = "100",
 		     .help = "with --what budget: how often the memory is taken back, in all"},
+	[EACH] = {.name = "each",
+		  .metavar = "N",
+		  .help = "with --what budget, instead of --pairs and --samples: go on until there "
+			  "are so many samples of each class of --classes, at points of the epochs "
+			  "at which they come"},
+	[CLASSES] = {.name = "classes",
+		     .metavar = "C,...",
+		     .preset = "clean,dirty,in-use",
+		     .help = "with --each: of clean, dirty and in-use"},
+	[SECONDS] = {.name = "seconds",
+		     .metavar = "S",
+		     .preset = "600",
+		     .help = "with --each: end then, after warm-up, whatever there is"},
 	[HELP] = {.name = "help", .help = "show this text"},
 };
 
@@ -95,7 +114,8 @@ void training_help(void)
 {
 	fputs("usage: bench_training --what trace FILE [options]\n"
 	      "       bench_training --what busy N [options]\n"
-	      "       bench_training --what budget MEMORY --near MEMORY:S [options]\n\n"
+	      "       bench_training --what budget MEMORY --near MEMORY:S [options]\n"
+	      "       bench_training --what budget MEMORY --near MEMORY:S --each N [options]\n\n"
 	      "Train a graph convolutional network under weir and switch something on and off\n"
 	      "from epoch to epoch: what it costs, within one process. One JSON object a line.\n\n",
 	      stdout);
@@ -161,6 +181,16 @@ static int check_given(const struct bench_reader *r, enum what what)
 		return refuse(r, "--priority is for --what busy; drop it");
 	if (what != WHAT_BUDGET && r->values[SAMPLES].origin != OPTION_PRESET)
 		return refuse(r, "--samples is for --what budget; drop it");
+	if (what != WHAT_BUDGET && r->values[EACH].text)
+		return refuse(r, "--each is for --what budget; drop it");
+	if (!r->values[EACH].text && (r->values[CLASSES].origin != OPTION_PRESET ||
+				      r->values[SECONDS].origin != OPTION_PRESET))
+		return refuse(r, "--classes and --seconds are for --each; drop them");
+	if (r->values[EACH].text && (r->values[SAMPLES].origin != OPTION_PRESET ||
+				     r->values[PAIRS].origin != OPTION_PRESET ||
+				     r->values[EPOCHS_EACH].origin != OPTION_PRESET))
+		return refuse(r, "--each: it has no --samples, --pairs and --epochs-each; drop "
+				 "them");
 	if (what != WHAT_BUDGET && (r->values[NEAR].text || r->values[NEAR_RATE].text))
 		return refuse(r, "--near and --near-rate are for --what budget; drop them");
 	if (what == WHAT_BUDGET && !r->values[NEAR].text)
@@ -274,23 +304,59 @@ static int read_training(const struct bench_reader *r, struct training_options *
 	return -EINVAL;
 }
 
+static int read_class(struct bench_reader *r, unsigned int nr, void *arg)
+{
+	static const struct {
+		const char *name;
+		enum budget_class class;
+	} table[] = {{"clean", BUDGET_CLEAN}, {"dirty", BUDGET_DIRTY}, {"in-use", BUDGET_USED}};
+	struct training_options *asked = arg;
+
+	(void)nr;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		if (strcmp(r->values[CLASSES].text, table[i].name) != 0)
+			continue;
+		if (asked->classes & 1u << table[i].class)
+			return bench_refuse(r, CLASSES, "listed twice; keep one");
+		asked->classes |= 1u << table[i].class;
+		return 0;
+	}
+	return bench_refuse(r, CLASSES, "no such one; choose clean, dirty or in-use");
+}
+
+/* --each, and what goes with it. */
+static int read_each(struct bench_reader *r, struct training_options *asked)
+{
+	unsigned int nr;
+	int err = bench_read_u32(r, EACH, 1, TRAINING_SAMPLES_MAX / 10, &asked->each);
+
+	if (!err)
+		err = bench_read_list(r, CLASSES, BUDGET_CLASS_NR, read_class, asked, &nr);
+	if (!err)
+		err = bench_read_u32(r, SECONDS, 1, LIMIT_S_MAX, &asked->limit_s);
+	asked->samples = 10 * asked->each + SAMPLES_OTHER;
+	return err;
+}
+
 static int read_numbers(struct bench_reader *r, struct training_options *asked)
 {
 	uint64_t total;
 	int err = bench_read_u32(r, PAIRS, 1, TRAINING_PAIRS_MAX, &asked->pairs);
 
 	if (!err)
-		err = bench_read_u32(r, EPOCHS_EACH, 1, EACH_MAX, &asked->each);
+		err = bench_read_u32(r, EPOCHS_EACH, 1, EACH_MAX, &asked->epochs_each);
 	if (!err)
 		err = bench_read_u32(r, WARM_UP, 1, WARM_UP_MAX, &asked->warm_up);
 	if (!err)
 		err = bench_read_u32(r, SAMPLES, 1, TRAINING_SAMPLES_MAX, &asked->samples);
+	if (!err && r->values[EACH].text)
+		err = read_each(r, asked);
 	if (!err)
 		err = bench_read_list(r, PRIORITY, TRAINING_PRIORITIES_MAX, read_priority, asked,
 				      &asked->nr_priorities);
 	if (err)
 		return err;
-	total = asked->warm_up + 2ULL * asked->nr_priorities * asked->pairs * asked->each;
+	total = asked->warm_up + 2ULL * asked->nr_priorities * asked->pairs * asked->epochs_each;
 	if (total <= EPOCHS_MAX)
 		return 0;
 	snprintf(r->err, r->err_bytes,

@@ -11,6 +11,17 @@
 #define TRAINING_SAMPLES_MAX 100000u
 #define TRAINING_BUDGET_STEP (1u << 30) /* bytes that --what budget takes and gives */
 
+/* How a sample of the budget came out; see budget.c. */
+enum budget_class {
+	BUDGET_FREE,
+	BUDGET_CLEAN,
+	BUDGET_WAITED,
+	BUDGET_DIRTY,
+	BUDGET_USED,
+	BUDGET_SHORT,
+	BUDGET_CLASS_NR
+};
+
 struct training_options {
 	struct bench_params params; /* of the training: one size, one manager of weir's */
 	/* What is switched, one of three. Texts are of argv. */
@@ -18,10 +29,13 @@ struct training_options {
 	uint32_t busy;		 /* threads for each processor; 0: none */
 	const char *memory_name; /* whose budget changes; NULL: no budget does */
 	uint32_t memory;	 /* the same as an index */
-	uint32_t samples;	 /* of the budget, in all */
+	uint32_t samples;	 /* of the budget, in all; with each, at most */
+	uint32_t each;		 /* samples of each class of `classes`; 0: pairs of epochs */
+	uint32_t classes;	 /* a bit for each enum budget_class */
+	uint32_t limit_s;	 /* with each: of this computer's time, from the warm-up on */
 	struct priority priority[TRAINING_PRIORITIES_MAX];
 	uint32_t nr_priorities; /* 1, "none", but with busy threads */
-	uint32_t pairs, each, warm_up;
+	uint32_t pairs, epochs_each, warm_up;
 };
 
 /*

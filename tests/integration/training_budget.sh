@@ -98,6 +98,37 @@ sed 's/"o[nf]*_cpu_s":\[[^]]*\],//g; s/"median_o[nf]*_cpu_s":[0-9.]*//g' "$dir/o
 ! cmp -s "$dir/a" "$dir/b" || fail "another seed gives the same" "$dir/out"
 echo "ok - by the seed"
 
+# So many of each class, at points where they come; none is short. There are no pairs.
+each() {
+	"$program" --what budget gpu1 --machine h200x2 --nodes 2M --slice 4M --gpu-budget 4GB --near gpu1:2GB \
+		"$@" >"$dir/out" 2>"$dir/err" || fail "$*: status $?" "$dir/err"
+	[ ! -s "$dir/err" ] || fail "$*: it complains" "$dir/err"
+}
+
+# ended TEXT: of() is the number of samples of a class, end the last line.
+ended() {
+	python3 - "$dir/out" "$1" <<'END' || fail "not so: $1" "$dir/out"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+end = lines[-1]
+samples = [line for line in lines if "sample" in line]
+
+def of(name):
+    return sum(s["class"] == name for s in samples)
+
+sys.exit(not eval(sys.argv[2]))
+END
+}
+
+each --each 2 --classes dirty,in-use
+ended 'end["complete"] and of("dirty") >= 2 and of("in use") >= 2 and of("short") == 0'
+ended 'end["samples"] == len(samples) and all(s["epoch"] > 4 for s in samples) and end["each"] == 2'
+ended 'all(s["used_ns"] > 0 for s in samples if s["used_blocks"])'
+ended 'not any("pair" in line for line in lines)'
+each --each 1000 --seconds 2
+ended 'not end["complete"] and end["limit_s"] == 2 and end["samples"] == len(samples)'
+echo "ok - so many of each class"
+
 "$program" --help >"$dir/out" || fail "--help" "$dir/out"
 has "$dir/out" '--what budget MEMORY' '--samples N' '\[100\]' '--near GPU:S'
 refused 'no other GPU' "${small[@]}"
@@ -110,6 +141,13 @@ refused 'points for them' "${small[@]}" "${near[@]}" --samples 1000
 refused "--samples '0'" "${small[@]}" "${near[@]}" --samples 0
 refused 'one GPU' --what budget gpu1 --machine h200 "${near[@]}"
 refused '--near-rate' "${small[@]}" "${near[@]}" --near-rate 3
+refused '--each: it has no' "${small[@]}" "${near[@]}" --each 3 --pairs 2
+refused '--each: it has no' "${small[@]}" "${near[@]}" --each 3 --samples 2
+refused "--each '0'" "${small[@]}" "${near[@]}" --each 0
+refused "--classes 'free': no such one" "${small[@]}" "${near[@]}" --each 3 --classes free
+refused "--classes 'dirty': listed twice" "${small[@]}" "${near[@]}" --each 3 --classes dirty,dirty
+refused '--classes and --seconds are for --each' "${small[@]}" "${near[@]}" --seconds 3
+refused '--each is for --what budget' --what busy 1 --machine h200x2 --each 3
 refused '--priority is for' "${small[@]}" "${near[@]}" --priority none
 refused '--samples is for' --what busy 1 --machine h200x2 --samples 3
 refused '--near and --near-rate are for' --what busy 1 --machine h200x2 "${near[@]}"
