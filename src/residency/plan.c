@@ -17,6 +17,9 @@
 
 #include "src/residency/plan_parts.h"
 
+/* What levels of their own for the steps of loops' bodies have to gain. */
+#define GAIN_UNFOLDED 0.01
+
 /* Note the visits, with the blocks that are resident in them. */
 static void keep_visits(struct plan *plan, const struct stages *stages, struct plan_model *model,
 			const double *reached)
@@ -32,43 +35,71 @@ static void keep_visits(struct plan *plan, const struct stages *stages, struct p
 	}
 }
 
-/* The levels that are reached, and moves: of the search, or of levels that were given. */
-static int find_moves(struct plan *plan, const struct plan_input *input, struct stages *stages,
-		      struct plan_model *model, const struct plan_given *given, double *level,
-		      double *reached, uint64_t *work)
+/* Stages of an input with levels for them, not yet a plan. */
+struct draft {
+	struct plan_input input;
+	struct stages stages;
+	struct plan_model *model;
+	double *level; /* by stage_life */
+	double ns;
+	uint64_t work; /* but for the model's */
+};
+
+static void draft_fini(struct draft *draft)
 {
-	if (!given) {
-		plan->modelled_ns = plan_search(input, stages, model, level, work);
-		*work -= model_work(model);
-		return model_actions(model, level, reached, &plan->action, &plan->nr_actions);
-	}
-	given_levels(given, stages, reached);
-	plan->modelled_ns = model_run(model, reached, INFINITY);
-	return given_actions(given, stages, &plan->action, &plan->nr_actions);
+	free(draft->level);
+	model_destroy(draft->model);
+	stages_destroy(&draft->stages);
 }
 
-static int plan_fill(struct plan *plan, const struct plan_input *input, struct stages *stages,
-		     struct plan_model *model, const struct plan_given *given)
+/* Its arrays are the input's. */
+static int draft_init(struct draft *draft, const struct plan_input *input)
 {
-	double *level = calloc(stages->nr_lives + 1u, sizeof(double));
-	double *reached = calloc(stages->nr_lives + 1u, sizeof(double));
-	uint64_t work = stages->work;
 	int err;
 
-	plan->visit = malloc((stages->nr_lives + 1u) * sizeof(*plan->visit));
-	if (!level || !reached || !plan->visit) {
+	*draft = (struct draft){.input = *input};
+	err = stages_create(&draft->input, &draft->stages);
+	if (err)
+		return err;
+	draft->work = draft->stages.work;
+	draft->level = calloc(draft->stages.nr_lives + 1u, sizeof(double));
+	err = draft->level ? model_create(&draft->input, &draft->stages, &draft->model) : -ENOMEM;
+	if (err)
+		draft_fini(draft);
+	return err;
+}
+
+/* The levels that are reached, and moves: of the search, or of levels that were given. */
+static int find_moves(struct plan *plan, struct draft *draft, const struct plan_given *given,
+		      double *reached)
+{
+	if (!given) {
+		plan->modelled_ns = draft->ns;
+		return model_actions(draft->model, draft->level, reached, &plan->action,
+				     &plan->nr_actions);
+	}
+	given_levels(given, &draft->stages, reached);
+	plan->modelled_ns = model_run(draft->model, reached, INFINITY);
+	return given_actions(given, &draft->stages, &plan->action, &plan->nr_actions);
+}
+
+static int plan_fill(struct plan *plan, struct draft *draft, const struct plan_given *given)
+{
+	double *reached = calloc(draft->stages.nr_lives + 1u, sizeof(double));
+	int err;
+
+	plan->visit = malloc((draft->stages.nr_lives + 1u) * sizeof(*plan->visit));
+	if (!reached || !plan->visit) {
 		err = -ENOMEM;
 		goto err_free;
 	}
-	for (uint32_t i = 0; i < input->nr_steps; i++)
-		plan->compute_ns += input->step[i].compute_ns;
-	err = find_moves(plan, input, stages, model, given, level, reached, &work);
+	for (uint32_t i = 0; i < draft->input.nr_steps; i++)
+		plan->compute_ns += draft->input.step[i].compute_ns;
+	err = find_moves(plan, draft, given, reached);
 	if (err)
 		goto err_free;
-	plan->work = work + model_work(model);
-	keep_visits(plan, stages, model, reached);
+	keep_visits(plan, &draft->stages, draft->model, reached);
 err_free:
-	free(level);
 	free(reached);
 	return err;
 }
@@ -137,13 +168,75 @@ static int plan_keep(struct plan *plan, const struct plan_input *input, struct s
 	return 0;
 }
 
+/* Drafts of an input, of which one becomes the plan. */
+struct drafts {
+	struct draft folded, unfolded, *best;
+	bool both;
+};
+
+static void drafts_fini(struct drafts *d)
+{
+	draft_fini(&d->folded);
+	if (d->both)
+		draft_fini(&d->unfolded);
+}
+
+/* Search once more without folded loops. That draft is the better one if it gains enough, over the
+ * folded one and over the same levels: the two models differ by more than that in some cases. */
+static int search_unfolded(struct drafts *d, const struct plan_input *folded)
+{
+	struct plan_input input = *folded;
+	struct loops_found found;
+	int err;
+
+	input.unfolded = true;
+	err = draft_init(&d->unfolded, &input);
+	if (err)
+		return err;
+	d->both = true;
+	err = loops_search(&d->unfolded.input, &d->folded.stages, d->folded.level,
+			   &d->unfolded.stages, d->unfolded.model, d->unfolded.level, &found,
+			   &d->unfolded.work);
+	if (err)
+		return err;
+	d->unfolded.work -= model_work(d->unfolded.model);
+	d->unfolded.ns = found.ns;
+	if (found.ns < MIN(d->folded.ns, found.begin_ns) * (1 - GAIN_UNFOLDED))
+		d->best = &d->unfolded;
+	return 0;
+}
+
+static int drafts_init(struct drafts *d, const struct plan_input *input, bool searched)
+{
+	int err = draft_init(&d->folded, input);
+
+	d->both = false;
+	d->best = &d->folded;
+	if (err || !searched)
+		return err;
+	d->folded.ns = plan_search(&d->folded.input, &d->folded.stages, d->folded.model,
+				   d->folded.level, &d->folded.work);
+	d->folded.work -= model_work(d->folded.model);
+	if (input->nr_below == 1 && loops_may_differ(input, &d->folded.stages))
+		err = search_unfolded(d, input);
+	if (err)
+		drafts_fini(d);
+	return err;
+}
+
+static uint64_t drafts_work(const struct drafts *d)
+{
+	uint64_t work = d->folded.work + model_work(d->folded.model);
+
+	return d->both ? work + d->unfolded.work + model_work(d->unfolded.model) : work;
+}
+
 /* levels: NULL: they are searched for. */
 static int make(const struct plan_input *given, const struct plan_given *levels, struct plan **out)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
-	struct plan_model *model = NULL;
 	struct plan_input input;
-	struct stages stages;
+	struct drafts drafts;
 	int err;
 
 	if (!plan)
@@ -157,18 +250,16 @@ static int make(const struct plan_input *given, const struct plan_given *levels,
 	err = rotate(given, plan->first_step, &input);
 	if (err)
 		goto err_free;
-	err = stages_create(&input, &stages);
+	err = drafts_init(&drafts, &input, !levels);
 	if (err)
 		goto err_rotated;
-	err = model_create(&input, &stages, &model);
-	if (err)
-		goto err_stages;
-	err = plan_fill(plan, &input, &stages, model, levels);
-	if (!err)
-		err = plan_keep(plan, &input, &stages, model);
-	model_destroy(model);
-err_stages:
-	stages_destroy(&stages);
+	err = plan_fill(plan, drafts.best, levels);
+	if (!err) {
+		plan->work = drafts_work(&drafts);
+		err = plan_keep(plan, &drafts.best->input, &drafts.best->stages,
+				drafts.best->model);
+	}
+	drafts_fini(&drafts);
 err_rotated:
 	free((void *)(uintptr_t)input.step);
 	free((void *)(uintptr_t)input.life);

@@ -6,7 +6,8 @@
  *
  * Input    the period as steps (brackets) with uses of lives, cyclic.
  * Stages   loops of alike steps are folded, so that a period of thousands of steps becomes some
- *          dozens of stages (plan_stages.c).
+ *          dozens of stages (plan_stages.c). Where it pays that the steps of a loop's body have
+ *          levels of their own, each step of the period is a stage after all (plan_loops.c).
  * Levels   for each stage and each life used in it: the blocks that are resident there. The rest is
  *          used in place. These are what is searched for (plan_search.c).
  * Streams  a loop that uses another part of a life in each iteration, one after the other, may have

@@ -225,11 +225,61 @@ void given_levels(const struct plan_given *given, const struct stages *stages, d
 int given_actions(const struct plan_given *given, const struct stages *stages,
 		  struct plan_action **out, uint32_t *nr);
 
+/* ---- plan_ties.c */
+
+/* Levels that are equal in all iterations of a loop, by stage_life of stages without folded loops:
+ * the first of those that are tied together, and the next; TIES_END: none. */
+struct ties {
+	uint32_t *first, *next;
+};
+#define TIES_END UINT32_MAX
+
+/* Both stages are those of one input, folded and not. @return 0, -ENOMEM. */
+int ties_create(const struct stages *folded, const struct stages *unfolded, struct ties *ties);
+void ties_destroy(struct ties *ties);
+
+/* The levels of folded stages, by stage_life of those that are not. */
+void ties_levels(const struct stages *folded, const struct stages *unfolded,
+		 const struct ties *ties, const double *level, double *out);
+
+/* ---- plan_loops.c */
+
+/* Whether there are loops in which steps of the body may have levels of their own, and a search for
+ * these is not too long. */
+bool loops_may_differ(const struct plan_input *input, const struct stages *folded);
+
+/* Modelled times without folded loops: with the levels that were found; with those of the folded
+ * stages, from which the search began. */
+struct loops_found {
+	double ns, begin_ns;
+};
+
+/* Search for such levels, from those of the folded stages. unfolded: without loops, model: of
+ * these; level: by stage_life of these, out; work: as for plan_search(). @return 0, -ENOMEM. */
+int loops_search(const struct plan_input *input, const struct stages *folded,
+		 const double *folded_level, const struct stages *unfolded,
+		 struct plan_model *model, double *level, struct loops_found *found,
+		 uint64_t *work);
+
 /* ---- plan_search.c */
+
+/* What a search may cost without haste, in lives looked at; its first descent half of it. */
+#define WORK_MAX UINT64_C(120000000)
+
+static inline uint64_t search_limit(const struct plan_input *input)
+{
+	return WORK_MAX >> MIN(input->haste, 32u);
+}
 
 /* Find levels. level: [index of stage_life], out. work: done so far, in; with the search's and the
  * model's, out. @return modelled time. */
 double plan_search(const struct plan_input *input, const struct stages *stages,
 		   struct plan_model *model, double *level, uint64_t *work);
+
+/* The same from the levels that there are, with half of the work, and without streams. ties: levels
+ * that stay equal; NULL: none. */
+double plan_search_from(const struct plan_input *input, const struct stages *stages,
+			struct plan_model *model, const struct ties *ties, double *level,
+			uint64_t *work);
 
 #endif

@@ -28,14 +28,13 @@
 #define GAIN_FAR 0.02
 /* What a repeated descent has to gain for another one. */
 #define GAIN_AGAIN 1e-3
-/* What a plan may cost without haste, in lives looked at; its first descent half of it. */
-#define WORK_MAX UINT64_C(120000000)
 
 struct search {
 	const struct plan_input *input;
 	const struct stages *stages;
 	struct plan_model *model;
-	double *level; /* by stage_life */
+	const struct ties *ties; /* levels that are set together; NULL: each by itself */
+	double *level;		 /* by stage_life */
 	bool *streams; /* by stage_life: the level is for parts that come and go, and is set */
 	bool may_stream;
 	bool whole;   /* levels are whole blocks, as those that are followed will be */
@@ -47,6 +46,22 @@ struct search {
 	uint64_t work;	   /* lives looked at, but for the model's */
 	uint64_t work_max; /* nothing more is tried after so much of both */
 };
+
+/* Whether a level is set with another one. */
+static bool follows(const struct search *s, uint32_t i)
+{
+	return s->ties && s->ties->first[i] != i;
+}
+
+/* Set a level, and those that are tied to it. */
+static void set_level(struct search *s, uint32_t i, double level)
+{
+	s->level[i] = level;
+	if (!s->ties)
+		return;
+	while ((i = s->ties->next[i]) != TIES_END)
+		s->level[i] = level;
+}
 
 static double life_blocks(const struct search *s, uint32_t i)
 {
@@ -122,10 +137,10 @@ static bool try_one(struct search *s, uint32_t i, double by)
 {
 	double old = s->level[i];
 
-	s->level[i] = clip(old + by, life_blocks(s, i));
+	set_level(s, i, clip(old + by, life_blocks(s, i)));
 	if (s->level[i] != old && accept(s))
 		return true;
-	s->level[i] = old;
+	set_level(s, i, old);
 	return false;
 }
 
@@ -137,12 +152,12 @@ static bool try_pair(struct search *s, uint32_t i, uint32_t j)
 
 	if (by <= 0 || s->streams[j])
 		return false;
-	s->level[i] -= by;
-	s->level[j] += by;
+	set_level(s, i, old_i - by);
+	set_level(s, j, old_j + by);
 	if (accept(s))
 		return true;
-	s->level[i] = old_i;
-	s->level[j] = old_j;
+	set_level(s, i, old_i);
+	set_level(s, j, old_j);
 	return false;
 }
 
@@ -170,12 +185,12 @@ static bool try_near(struct search *s, double near, uint32_t i, uint32_t j)
 
 	if (near <= 0 || near >= life_blocks(s, i) || s->streams[j])
 		return false;
-	s->level[i] = life_blocks(s, i) - near;
-	s->level[j] = clip(old_j + old_i - s->level[i], life_blocks(s, j));
+	set_level(s, i, life_blocks(s, i) - near);
+	set_level(s, j, clip(old_j + old_i - s->level[i], life_blocks(s, j)));
 	if (s->level[i] != old_i && accept(s))
 		return true;
-	s->level[i] = old_i;
-	s->level[j] = old_j;
+	set_level(s, i, old_i);
+	set_level(s, j, old_j);
 	return false;
 }
 
@@ -185,10 +200,10 @@ static void shift_levels(struct search *s, uint32_t life, double by)
 	const struct stages *stages = s->stages;
 
 	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++) {
-		double *level = &s->level[stages->visit[v]];
+		const uint32_t i = stages->visit[v];
 
-		if (!s->streams[stages->visit[v]])
-			*level = clip(*level + by, stages->blocks[life]);
+		if (!s->streams[i] && !follows(s, i))
+			set_level(s, i, clip(s->level[i] + by, stages->blocks[life]));
 	}
 }
 
@@ -205,7 +220,8 @@ static bool try_life(struct search *s, uint32_t life, double by, double *saved)
 	if (accept(s))
 		return true;
 	for (uint32_t v = first; v < end; v++)
-		s->level[stages->visit[v]] = saved[v];
+		if (!follows(s, stages->visit[v]))
+			set_level(s, stages->visit[v], saved[v]);
 	return false;
 }
 
@@ -371,11 +387,11 @@ static bool pass(struct search *s, double *saved)
 	bool better = pass_far(s);
 
 	for (uint32_t t = 0; t < s->stages->nr_tracked && !is_done(s); t++)
-		if (!is_set(s, t))
+		if (!is_set(s, t) && !follows(s, s->stages->visit[s->stages->first_visit[t]]))
 			better |= (s->may_stream && try_stream(s, t, saved)) ||
 				  try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
 	for (uint32_t i = 0; i < s->stages->nr_lives && !is_done(s); i++)
-		if (!is_set(s, s->stages->life[i].life) && !s->streams[i])
+		if (!is_set(s, s->stages->life[i].life) && !s->streams[i] && !follows(s, i))
 			better |= pass_level(s, s->stages->life[i].stage, i, saved);
 	s->work += s->stages->nr_tracked + s->stages->nr_lives;
 	return better;
@@ -398,6 +414,16 @@ static void start_levels(struct search *s)
 	}
 }
 
+/* Of levels that are tied, what any of them reaches. */
+static void join_reached(const struct search *s, double *reached)
+{
+	for (uint32_t i = 0; s->ties && i < s->stages->nr_lives; i++)
+		if (follows(s, i))
+			reached[s->ties->first[i]] = MAX(reached[s->ties->first[i]], reached[i]);
+	for (uint32_t i = 0; s->ties && i < s->stages->nr_lives; i++)
+		reached[i] = reached[s->ties->first[i]];
+}
+
 /* Lower levels that are never reached to what is: they would only draw on room that others make. */
 static void normalise(struct search *s, double *reached)
 {
@@ -407,6 +433,7 @@ static void normalise(struct search *s, double *reached)
 	if (model_actions(s->model, s->level, reached, &action, &nr))
 		return;
 	free(action);
+	join_reached(s, reached);
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
 		s->level[i] =
 			MIN(s->level[i], s->whole ? floor(reached[i] + TINY_BLOCK) : reached[i]);
@@ -535,7 +562,7 @@ static double all_compute_ns(const struct plan_input *input)
 static void search(struct search *s, double *saved, struct ranked *rank, struct found *start,
 		   struct found *first)
 {
-	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
+	const uint64_t work_max = search_limit(s->input);
 	const double compute_ns = all_compute_ns(s->input);
 
 	found_keep(s, start);
@@ -564,7 +591,7 @@ static void search(struct search *s, double *saved, struct ranked *rank, struct 
 static void search_far(struct search *s, double *saved, struct ranked *rank,
 		       const struct found *start, struct found *first, struct found *far)
 {
-	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
+	const uint64_t work_max = search_limit(s->input);
 
 	if (s->input->nr_below == 1)
 		return;
@@ -590,7 +617,7 @@ static void search_far(struct search *s, double *saved, struct ranked *rank,
  * little is gained. */
 static void search_whole(struct search *s, double compute_ns, double *saved)
 {
-	const uint64_t work_max = all_work(s) + (WORK_MAX >> MIN(s->input->haste, 32u)) / 16;
+	const uint64_t work_max = all_work(s) + search_limit(s->input) / 16;
 
 	if (s->input->nr_below > 1)
 		return;
@@ -620,7 +647,7 @@ static bool can_stream(const struct search *s)
 static void search_streams(struct search *s, double *saved, const struct found *start,
 			   struct found *first)
 {
-	const uint64_t work_max = WORK_MAX >> MIN(s->input->haste, 32u);
+	const uint64_t work_max = search_limit(s->input);
 
 	if (!can_stream(s))
 		return;
@@ -664,5 +691,34 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 	rejected_destroy(s.rejected);
 	free(saved);
 	free(rank);
+	return s.best_ns;
+}
+
+double plan_search_from(const struct plan_input *input, const struct stages *stages,
+			struct plan_model *model, const struct ties *ties, double *level,
+			uint64_t *work)
+{
+	struct search s = {.input = input,
+			   .stages = stages,
+			   .model = model,
+			   .ties = ties,
+			   .level = level,
+			   .streams = model_streams(model),
+			   .far = model_far_levels(model),
+			   .rejected = rejected_create(),
+			   .work = *work};
+	const uint64_t work_max = search_limit(input);
+	const double compute_ns = all_compute_ns(input);
+	double *saved = malloc((stages->nr_lives + 1u) * sizeof(*saved));
+
+	if (!saved || !s.rejected)
+		s.best_ns = model_run(model, level, INFINITY);
+	else {
+		descend(&s, compute_ns, saved, all_work(&s) + work_max / 2);
+		search_whole(&s, compute_ns, saved);
+	}
+	*work = all_work(&s);
+	rejected_destroy(s.rejected);
+	free(saved);
 	return s.best_ns;
 }
