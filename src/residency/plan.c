@@ -57,7 +57,8 @@ static int draft_init(struct draft *draft, const struct plan_input *input)
 {
 	int err;
 
-	*draft = (struct draft){.input = *input};
+	draft->input = *input;
+	draft->model = NULL;
 	err = stages_create(&draft->input, &draft->stages);
 	if (err)
 		return err;
