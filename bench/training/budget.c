@@ -495,6 +495,16 @@ static int point_of_pairs(uint32_t point, char *why, size_t why_bytes)
 	return err;
 }
 
+/* Whether the memory has the GiB to give: a sample of it would not be short. */
+static bool has_step(void)
+{
+	const uint64_t block_bytes = budget.samples.block_bytes;
+	const uint64_t left = (budget.budget_bytes - TRAINING_BUDGET_STEP) / block_bytes;
+
+	return taken_held(budget.asked->memory) >=
+	       (left + TRAINING_BUDGET_STEP / block_bytes) * block_bytes;
+}
+
 static int take_of_each(uint32_t point, char *why, size_t why_bytes)
 {
 	struct budget_samples *samples = &budget.samples;
@@ -517,7 +527,7 @@ static int take_of_each(uint32_t point, char *why, size_t why_bytes)
 static int point_of_each(uint32_t point, char *why, size_t why_bytes)
 {
 	if (budget.samples.nr < budget.asked->samples && point >= budget.first &&
-	    !budget_has_each() && is_full() && is_good(point))
+	    !budget_has_each() && has_step() && is_good(point))
 		return take_of_each(point, why, why_bytes);
 	return 0;
 }
@@ -530,13 +540,16 @@ bool budget_has_each(void)
 	return true;
 }
 
+/* What used the last one is done, too, unless its time is not known any more. */
 bool budget_is_complete(void)
 {
+	const struct budget_samples *samples = &budget.samples;
+	bool enough = budget_has_each() || samples->nr == budget.asked->samples;
+
 	if (budget.end_ns && clock_now_ns() >= budget.end_ns)
 		return true;
-	/* What used the last one is done, too. */
-	return budget.open == budget.samples.nr &&
-	       (budget_has_each() || budget.samples.nr == budget.asked->samples);
+	return enough && (budget.open == samples->nr ||
+			  budget.epoch > samples->sample[samples->nr - 1].epoch + 1);
 }
 
 double budget_progress(void)
