@@ -51,7 +51,7 @@ void use_all(unsigned time, CUstream stream)
 
 void show(const char *what, CUdeviceptr addr, unsigned nr)
 {
-	uint32_t word[ARRAYS];
+	uint32_t word[OUT];
 
 	OK(cuMemcpyDtoH_v2(word, addr, nr * sizeof(*word)));
 	printf("%s", what);
@@ -77,7 +77,7 @@ int arrays_main(int argc, char **argv, const struct arrays_case *cases)
 	OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
 	OK(cu.cuCtxSetCurrent(context));
 	OK(cu.cuModuleLoadData(&module, argc > 2 ? ARRAYS_IMAGE_OTHER : ARRAYS_IMAGE));
-	OK(cu.cuMemAlloc(&out, ARRAYS * sizeof(uint32_t)));
+	OK(cu.cuMemAlloc(&out, OUT * sizeof(uint32_t)));
 	for (unsigned n = 0; n < ARRAYS; n++)
 		OK(cu.cuMemAlloc(&array[n], BYTES));
 	use_all(1, NULL);

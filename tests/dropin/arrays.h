@@ -11,7 +11,7 @@
 #include "tests/dropin/api.h"
 
 enum { NON_BLOCKING = 1, NO_TIMING = 2 };
-enum { ARRAYS = 48, WORDS = 1 << 14, BYTES = 4 * WORDS };
+enum { ARRAYS = 24, OUT = 48, WORDS = 1 << 14, BYTES = 4 * WORDS };
 #define PER_THREAD ((CUstream)2) /* CU_STREAM_PER_THREAD */
 
 /* The second has the same kernels, and is not the same. */
@@ -21,7 +21,7 @@ enum { ARRAYS = 48, WORDS = 1 << 14, BYTES = 4 * WORDS };
 extern struct api cu;
 extern CUcontext context;
 extern CUmodule module;
-extern CUdeviceptr array[ARRAYS], out; /* out: words for what kernels find */
+extern CUdeviceptr array[ARRAYS], out; /* out: OUT words for what kernels find */
 
 /* End the program with a line, which names the call, if it failed. */
 void check(CUresult result, const char *call, int line);
@@ -37,7 +37,7 @@ void fill(unsigned n, unsigned value, CUstream stream);
 /* Use all arrays, each with a word that is its own and that of the time, and wait. */
 void use_all(unsigned time, CUstream stream);
 
-/* Print words of the device's memory, ARRAYS of them at most. */
+/* Print words of the device's memory, OUT of them at most. */
 void show(const char *what, CUdeviceptr addr, unsigned nr);
 
 CUstream stream_make(void);

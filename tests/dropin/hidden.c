@@ -402,9 +402,9 @@ static void reuse(CUcontext ends, CUresult (*end)(void))
 	for (unsigned n = 0; n < ARRAYS; n += 3) {
 		use_all(n + 2, NULL);
 		OK(cu.cuLaunchKernel(again, 1, 1, 1, 1, 1, 1, 0, NULL,
-				     (void *[]){&array[40], &array[41], &array[n], &nr}, NULL));
+				     (void *[]){&array[20], &array[21], &array[n], &nr}, NULL));
 		OK(cu.cuCtxSynchronize());
-		show("added", array[40], 2);
+		show("added", array[20], 2);
 	}
 }
 

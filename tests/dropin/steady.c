@@ -19,7 +19,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGraphDestroy(CUgraph graph);
 
-enum { PASSES = 24, TIMES = 4, ROUNDS = 12, LAUNCHES = 300, RELAXED = 2 };
+enum { PASSES = 24, SLICE_PASSES = 6, TIMES = 4, ROUNDS = 12, LAUNCHES = 300, RELAXED = 2 };
 enum { SLICES = 20, SLICE_BYTES = 4 << 20, SLICE_WORDS = SLICE_BYTES / 4 };
 
 static void pass_begin(uint64_t pass, CUstream stream)
@@ -66,7 +66,7 @@ static void add_slices(unsigned nr_slices, bool writes)
 	for (unsigned n = 0; n < SLICES; n++)
 		OK(cu.cuMemsetD32Async(all + (CUdeviceptr)n * SLICE_BYTES, n + 1, SLICE_WORDS,
 				       stream));
-	for (uint64_t pass = 0; pass < PASSES / 2; pass++) {
+	for (uint64_t pass = 0; pass < SLICE_PASSES; pass++) {
 		pass_begin(pass, stream);
 		for (unsigned n = 0; n + nr_slices <= SLICES; n++) {
 			CUdeviceptr slice = all + (CUdeviceptr)n * SLICE_BYTES;

@@ -267,7 +267,7 @@ static void reset_open(void)
 		OK(cuDevicePrimaryCtxReset_v2(0));
 		fail_events(0, 0);
 		OK(cu.cuModuleLoadData(&module, ARRAYS_IMAGE));
-		OK(cu.cuMemAlloc(&out, ARRAYS * sizeof(uint32_t)));
+		OK(cu.cuMemAlloc(&out, OUT * sizeof(uint32_t)));
 		for (unsigned n = 0; n < ARRAYS; n++)
 			OK(cu.cuMemAlloc(&array[n], BYTES));
 		use_all(skip + 2, NULL);

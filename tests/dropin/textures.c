@@ -168,7 +168,7 @@ static void maps(void)
 	CUstream stream = stream_make();
 	struct map map = {.word = {0}};
 
-	for (unsigned n = 0; n < 16; n++) {
+	for (unsigned n = 0; n < 8; n++) {
 		encode(&map, 3 * n, n % 4);
 		use_all(n + 2, stream);
 		read_map(&map, stream);

@@ -69,8 +69,8 @@ learns()
 	shift 4
 	plain "$program" "$name"
 	turn=$((turn + 1))
-	budgets=1MiB
-	[ $((turn % 6)) != 1 ] && [ -z "${WEIR_TEST_LONG-}" ] || budgets="60MiB 1MiB"
+	budgets=512KiB
+	[ $((turn % 6)) != 1 ] && [ -z "${WEIR_TEST_LONG-}" ] || budgets="60MiB 512KiB"
 	for budget in $budgets; do
 		rm -f "$name"
 		ends 0 --learn "$name" --gpu-budget "$budget" "$@" -- "$program" "$name"
@@ -92,51 +92,51 @@ uses()
 	closed=$2
 	open=$3
 	shift 3
-	ends 0 --kernels "$name" --gpu-budget 1MiB --explain --stats stats.json -- \
+	ends 0 --kernels "$name" --gpu-budget 512KiB --explain --stats stats.json -- \
 		"$program" "$name" "$@"
 	right "--kernels $name"
 	has stats.json '"mode": "kernels"' "\"launches_closed\": $closed, \"launches_open\": $open,"
 }
 
 learns copied 2 'gather ' 'fill '
-has err '^weir: launch 49, whose parameters name 192 bytes at 0, 384 bytes at 8, used an address'
-uses copied 192 3
+has err '^weir: launch 25, whose parameters name 192 bytes at 0, 192 bytes at 8, used an address'
+uses copied 96 3
 has err '^weir: kernel gather may use any allocation: used an address'
 learns copied-on 2 'gather ' 'fill '
-uses copied-on 192 3
+uses copied-on 96 3
 learns stored 2 'gather ' 'addresses fill '
-uses stored 288 3
+uses stored 144 3
 learns variable 2 'load_table ' 'fill '
-uses variable 528 10
+uses variable 144 5
 learns list 2 'list_sum ' 'fill '
-uses list 192 3
+uses list 96 3
 learns small 2 'gather ' 'fill '
-uses small 48 1
+uses small 24 1
 learns several 4 'gather list_sum load_table ' 'fill '
-uses several 816 16
+uses several 288 11
 learns stored-large 2 'gather ' 'addresses fill '
-uses stored-large 288 3
+uses stored-large 144 3
 learns stored-late 2 'list_sum ' 'addresses fill '
-uses stored-late 91 13
+uses stored-late 43 13
 program=$streams
 learns side 1 '' 'add copy fill '
-uses side 288 0
+uses side 144 0
 learns other-context 1 '' 'add copy copy fill '
-uses other-context 496 0
+uses other-context 280 0
 learns no-events 1 '' 'add fill '
-uses no-events 256 0
+uses no-events 136 0
 program=$hidden
 echo "ok - kernels that hide pointers are found, and what is found is used"
 
 # Textures, and tensor maps whose addresses nobody can read, show nothing at all.
 program=$programs/textures
 learns linear 2 'read_texture ' 'fill '
-uses linear 384 7
+uses linear 120 4
 learns picture 2 'read_texture ' 'fill '
-uses picture 192 3
+uses picture 96 3
 export FAKECUDA_HIDE_MAPS=1
 learns maps 2 'read_map ' 'fill '
-uses maps 816 16
+uses maps 216 8
 unset FAKECUDA_HIDE_MAPS
 learns maps 1 '' 'fill read_map '
 program=$hidden
@@ -144,69 +144,69 @@ echo "ok - textures and tensor maps are found"
 
 # By the places of its pointers one kernel is two: one is closed, the other is not.
 learns places 2 'gather ' 'fill gather '
-uses places 195 3
+uses places 99 3
 awk -F '\t' '$4 == "gather" { print $3 }' places | sort -u >found
 [ "$(wc -l <found)" = 2 ] || fail "the places of gather are not two" places
 grep -v '^closed	.*	gather	' places >less
-ends 0 --kernels less --gpu-budget 1MiB --stats stats.json --explain -- "$hidden" places
+ends 0 --kernels less --gpu-budget 512KiB --stats stats.json --explain -- "$hidden" places
 right "--kernels less"
-has stats.json '"launches_closed": 192, "launches_open": 6,'
+has stats.json '"launches_closed": 96, "launches_open": 6,'
 has err 'kernel gather may use any allocation: the file of --kernels does not have its code'
 echo "ok - places count"
 
 # Other code of the same kernels is not what was learnt: all may use anything.
 plain "$hidden" copied changed
-uses copied 0 195 changed
+uses copied 0 99 changed
 has err '^weir: kernel fill may use any allocation: the file of --kernels does not have its code'
 cp copied both
-ends 0 --learn both --gpu-budget 1MiB -- "$hidden" copied changed
+ends 0 --learn both --gpu-budget 512KiB -- "$hidden" copied changed
 right "learning changed code"
 [ "$(kernels both open)$(kernels both closed)" = 'gather gather fill fill ' ] ||
 	fail "a file is not extended by changed code" both
 cp both copied
 plain "$hidden" copied
-uses copied 192 3
+uses copied 96 3
 echo "ok - code counts"
 
 # A file is extended; what was closed adds up; what was learnt is not found out again.
 cp list extended
-ends 0 --learn extended --gpu-budget 1MiB -- "$hidden" copied
+ends 0 --learn extended --gpu-budget 512KiB -- "$hidden" copied
 right "extending"
 has err 'after 2 runs'
 [ "$(kernels extended open)$(kernels extended closed)" = 'gather list_sum fill ' ] ||
 	fail "a file is not extended" extended
-has extended '	fill	384 launches$'
-ends 0 --learn extended --gpu-budget 1MiB -- "$hidden" several
+has extended '	fill	192 launches$'
+ends 0 --learn extended --gpu-budget 512KiB -- "$hidden" several
 has err 'after 2 runs' ': load_table$'
 # What was closed becomes open with the first launch that is not.
 awk -F '\t' -v OFS='\t' '$4 == "gather" { $1 = "closed"; $5 = "9 launches" } { print }' stored >wrong
 cp wrong mended
-ends 0 --learn mended --gpu-budget 1MiB -- "$hidden" stored
+ends 0 --learn mended --gpu-budget 512KiB -- "$hidden" stored
 has err 'after 2 runs'
 has mended '^open	.*	gather	'
 echo "ok - files are extended"
 
 # A file that does not hold: right, or a fault that is explained.
 plain "$hidden" stored
-if timeout 30 "$WEIR" run --kernels wrong --gpu-budget 1MiB -- "$hidden" stored >out 2>err; then
+if timeout 30 "$WEIR" run --kernels wrong --gpu-budget 512KiB -- "$hidden" stored >out 2>err; then
 	fail "gather finds what is not mapped" out err
 fi
 has err '^weir: a kernel used an address that is not mapped.*/wrong does not hold any more: learn' \
 	'^weir: +launched last but 0: gather$' '^hidden: .*: 700$'
 # So with one that was learnt where a kernel followed no pointer, which it does later.
-ends 0 --learn one-mode --gpu-budget 1MiB -- "$hidden" closed-mode
+ends 0 --learn one-mode --gpu-budget 512KiB -- "$hidden" closed-mode
 [ "$(kernels one-mode open)$(kernels one-mode closed)" = 'addresses addresses fill list_sum ' ] ||
 	fail "closed-mode: others are known" one-mode
 plain "$hidden" both-modes
-if timeout 30 "$WEIR" run --kernels one-mode --gpu-budget 1MiB -- "$hidden" both-modes >out 2>err; then
+if timeout 30 "$WEIR" run --kernels one-mode --gpu-budget 512KiB -- "$hidden" both-modes >out 2>err; then
 	cmp -s plain out || fail "both-modes differs, and nothing says so" plain out err
 else
 	has err '^weir: a kernel used an address .*/one-mode does not hold any more: learn' \
 		'^weir: +launched last but 0: list_sum$'
 fi
-ends 0 --learn one-mode --gpu-budget 1MiB -- "$hidden" both-modes
+ends 0 --learn one-mode --gpu-budget 512KiB -- "$hidden" both-modes
 has one-mode '^open	.*	list_sum	'
-ends 0 --kernels one-mode --gpu-budget 1MiB -- "$hidden" both-modes
+ends 0 --kernels one-mode --gpu-budget 512KiB -- "$hidden" both-modes
 right "--kernels with both modes learnt"
 echo "ok - a file that does not hold is named"
 
@@ -214,11 +214,11 @@ echo "ok - a file that does not hold is named"
 program=$streams
 for name in waiting waiting-chain waiting-thread; do
 	learns "$name" 2 'wait_flag ' 'fill ' --hold 300
-	has err '^weir: launch 49, .* did not end within 300 ms; its kernel is open .*: wait_flag$' \
+	has err '^weir: launch 25, .* did not end within 300 ms; its kernel is open .*: wait_flag$' \
 		'^weir: nothing is learnt from here on, .*not to be waited for: wait_flag$'
 	case $name in
-	waiting-chain) uses "$name" 240 18 ;;
-	*) uses "$name" 192 6 ;;
+	waiting-chain) uses "$name" 120 18 ;;
+	*) uses "$name" 96 6 ;;
 	esac
 done
 for which in all thread; do
@@ -256,7 +256,7 @@ echo "ok - threads and streams"
 plain "$hidden" watched
 for time in 1 2 ${WEIR_TEST_LONG:+3 4 5 6 7 8}; do
 	rm -f watched
-	ends 0 --learn watched --gpu-budget 1MiB -- "$hidden" watched
+	ends 0 --learn watched --gpu-budget 512KiB -- "$hidden" watched
 	right "watched, run $time"
 	[ "$(kernels watched open)" = 'gather ' ] || fail "watched: others are open" watched err
 	has err 'after 2 runs' 'its kernel is open from here on: gather$'
@@ -271,7 +271,7 @@ plain "$streams" waiting
 mv plain plain.waiting
 export hidden streams
 # shellcheck disable=SC2016 # the shell that is run expands it
-ends 0 --learn at-once --hold 1000 --gpu-budget 1MiB -- sh -c '"$streams" waiting >out.waiting &
+ends 0 --learn at-once --hold 1000 --gpu-budget 512KiB -- sh -c '"$streams" waiting >out.waiting &
 	"$hidden" copied >out.copied || { kill -9 $!; exit 1; }; wait $!'
 has err 'after 3 runs' '(gather|wait_flag)$'
 if grep 'ran as the program ended' err; then
@@ -287,14 +287,14 @@ echo "ok - processes at once"
 # A file that is another one's name stays so.
 cp copied real
 ln -s real link
-ends 0 --learn link --gpu-budget 1MiB -- "$hidden" list
+ends 0 --learn link --gpu-budget 512KiB -- "$hidden" list
 [ -L link ] || fail "a link is replaced" real err
 has real '	list_sum	used an address'
 echo "ok - links"
 
 # The end of learning by a number of launches: what comes then is not looked at, and runs.
 plain "$hidden" several
-ends 0 --learn few --learn-launches 20 --gpu-budget 1MiB -- "$hidden" several
+ends 0 --learn few --learn-launches 20 --gpu-budget 512KiB -- "$hidden" several
 right "--learn-launches"
 has err 'after 1 runs, few has 1 closed and 0 open' 'all memory is mapped: as many launches as'
 has few '	fill	20 launches$'
@@ -310,7 +310,7 @@ for launches in 100 1000000; do
 done
 plain "$hidden" small
 rm -f few
-ends 0 --learn few --gpu-budget 1MiB --host-budget 4MiB -- "$hidden" small
+ends 0 --learn few --gpu-budget 512KiB --host-budget 2MiB -- "$hidden" small
 right "small without room"
 has err '^weir: there is little room: small allocations share blocks from here on'
 echo "ok - the end of learning"
@@ -349,7 +349,7 @@ ends 143 --learn own -- sh -c 'kill -TERM $$'
 has err '^weir: run: --learn: the program was ended by signal 15'
 ends 0 --learn own -- sh -c "\"$hidden\" copied >/dev/null || \"$hidden\" list"
 has err 'own has 3 closed and 2 open$'
-ends 0 --learn own --quiet --gpu-budget 1MiB -- "$hidden" variable
+ends 0 --learn own --quiet --gpu-budget 512KiB -- "$hidden" variable
 [ ! -s err ] || fail "--quiet is not quiet" err
 echo "ok - programs that end by themselves"
 
@@ -375,14 +375,14 @@ refused 'write a number above zero' --learn k --learn-launches 0 -- "$hidden" li
 refused 'write off, fixed, safe or fast' --mode learn -- "$hidden" list
 [ ! -e k ] || fail "what is refused leaves a file" k
 plain "$hidden" copied
-ends 0 --kernels copied --mode fast --gpu-budget 1MiB -- "$hidden" copied
+ends 0 --kernels copied --mode fast --gpu-budget 512KiB -- "$hidden" copied
 right "--kernels with --mode fast"
-ends 0 --kernels copied --when oom --gpu-budget 1MiB --stats stats.json -- "$hidden" copied
+ends 0 --kernels copied --when oom --gpu-budget 512KiB --stats stats.json -- "$hidden" copied
 right "--kernels with --when oom"
 has stats.json '"when": "oom", "switched": true'
 # What processes leave that are killed as they write: a child as it ends, and weir as it begins.
 rm -f report
-ends 153 --learn killed --gpu-budget 1MiB --stats killed.json -- "$hidden" killed
+ends 153 --learn killed --gpu-budget 512KiB --stats killed.json -- "$hidden" killed
 has err '^weir: run: --learn: the program was ended by signal 25'
 if ls killed.*.part 2>/dev/null; then
 	fail "what a killed program was writing is left" err
@@ -391,7 +391,7 @@ sh -c 'ulimit -f 0; exec "$@"' - "$WEIR" run --learn killed -- "$hidden" list 2>
 wait $!
 ls killed.*.part >/dev/null || fail "weir was not killed while it wrote"
 cp killed killed.1
-ends 0 --learn killed --gpu-budget 1MiB --stats killed.json -- "$hidden" list
+ends 0 --learn killed --gpu-budget 512KiB --stats killed.json -- "$hidden" list
 if ls killed.*.part 2>/dev/null; then
 	fail "what a killed weir was writing is left" err
 fi

@@ -64,7 +64,7 @@ for name in copied copied-async copied-unified copied-on variable list graph; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	take_modes fast "safe fixed"
 	for mode in $modes; do
-		same "$mode" 1MiB "$programs/hidden" $name
+		same "$mode" 512KiB "$programs/hidden" $name
 	done
 done
 echo "ok - what a launch does not name is there"
@@ -74,7 +74,7 @@ for name in side other-context no-events reset-open; do
 	timeout 30 "$programs/streams" $name >plain || fail "$name fails by itself" plain
 	take_modes fast "safe fixed"
 	for mode in $modes; do
-		same "$mode" 1MiB "$programs/streams" $name
+		same "$mode" 512KiB "$programs/streams" $name
 	done
 done
 echo "ok - streams find their memory"
@@ -86,7 +86,7 @@ for name in reused released reset; do
 	has plain '^the same handle 1$'
 	take_modes fast "safe fixed"
 	for mode in $modes; do
-		same "$mode" 1MiB "$programs/hidden" $name
+		same "$mode" 512KiB "$programs/hidden" $name
 	done
 done
 unset FAKECUDA_REUSE FAKECUDA_DEVICES
@@ -97,24 +97,24 @@ for name in linear picture reference maps; do
 	timeout 30 "$programs/textures" $name >plain || fail "$name fails by itself" plain
 	take_modes fast "safe fixed"
 	for mode in $modes; do
-		same "$mode" 1MiB "$programs/textures" $name
+		same "$mode" 512KiB "$programs/textures" $name
 	done
 done
-timeout 30 "$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB --stats stats.json -- \
+timeout 30 "$WEIR" run --mode fast --when always --explain --gpu-budget 512KiB --stats stats.json -- \
 	"$programs/textures" maps >out 2>err || fail "maps fails" out err
 grep -q 'may use any' err && fail "an address that stands in a tensor map is not seen" err
 has stats.json '"brackets_open": 0,'
 for name in linear picture reference; do
-	"$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB -- "$programs/textures" $name \
+	"$WEIR" run --mode fast --when always --explain --gpu-budget 512KiB -- "$programs/textures" $name \
 		>out 2>err || fail "$name fails" out err
 	has err '^weir: a texture lies in an allocation: from here on any kernel may use any'
 done
 FAKECUDA_HIDE_MAPS=1 "$programs/textures" maps >plain || fail "maps fails by itself" plain
 take_modes fast "safe fixed"
 for mode in $modes; do
-	FAKECUDA_HIDE_MAPS=1 same "$mode" 1MiB "$programs/textures" maps
+	FAKECUDA_HIDE_MAPS=1 same "$mode" 512KiB "$programs/textures" maps
 done
-FAKECUDA_HIDE_MAPS=1 "$WEIR" run --mode fast --when always --explain --gpu-budget 1MiB -- \
+FAKECUDA_HIDE_MAPS=1 "$WEIR" run --mode fast --when always --explain --gpu-budget 512KiB -- \
 	"$programs/textures" maps >out 2>err || fail "maps fails" out err
 has err '^weir: the address of an allocation is hidden in a tensor map: from here on any kernel'
 echo "ok - textures and tensor maps"
@@ -142,9 +142,9 @@ for name in stored stored-large stored-late both-modes; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	take_modes safe fixed
 	for mode in $modes; do
-		same "$mode" 1MiB "$programs/hidden" $name
+		same "$mode" 512KiB "$programs/hidden" $name
 	done
-	right_or_explained 1MiB always "$programs/hidden" $name
+	right_or_explained 512KiB always "$programs/hidden" $name
 done
 echo "ok - a fault is explained"
 
@@ -152,12 +152,12 @@ echo "ok - a fault is explained"
 # third of the memory, where what comes later waits for them no longer than --hold says.
 for name in waiting waiting-chain waiting-thread; do
 	timeout 30 "$programs/streams" $name >plain || fail "$name fails by itself" plain
-	same fixed 1MiB "$programs/streams" $name
+	same fixed 512KiB "$programs/streams" $name
 	for mode in safe fast; do
 		same "$mode" 16MiB "$programs/streams" $name
-		same "$mode" 1MiB "$programs/streams" $name
+		same "$mode" 512KiB "$programs/streams" $name
 		options="--hold 50"
-		same "$mode" 1MiB "$programs/streams" $name
+		same "$mode" 512KiB "$programs/streams" $name
 		options=
 	done
 done
@@ -168,9 +168,9 @@ echo "ok - kernels that wait for later ones"
 # since the next owner's launches come behind those that were queued. So they wait without end where
 # that use itself waits for what is launched behind them, as docs/dropin.md says.
 timeout 30 "$programs/streams" freed-behind >plain || fail "freed-behind fails by itself" plain
-same fixed 1MiB "$programs/streams" freed-behind
+same fixed 512KiB "$programs/streams" freed-behind
 for mode in safe fast; do
-	timeout 2 "$WEIR" run --mode $mode --gpu-budget 1MiB -- "$programs/streams" freed-behind \
+	timeout 2 "$WEIR" run --mode $mode --gpu-budget 512KiB -- "$programs/streams" freed-behind \
 		>out 2>err
 	rc=$?
 	[ $rc = 124 ] || cmp -s plain out ||
@@ -179,7 +179,7 @@ done
 for mode in fixed "safe --when oom" "safe --when always" "fast --when oom" "fast --when always"; do
 	rm -f report
 	# shellcheck disable=SC2086 # words
-	timeout 30 "$WEIR" run --mode $mode --gpu-budget 1MiB -- "$programs/streams" freed-early \
+	timeout 30 "$WEIR" run --mode $mode --gpu-budget 512KiB -- "$programs/streams" freed-early \
 		>out 2>err || fail "freed-early exits with $? in mode $mode" out err
 	has out '^copied (11 11|22 22)$' '^next 22 22$'
 	[ "$mode" = fixed ] || has out '^copied 11 11$'

@@ -112,16 +112,16 @@ for name in hidden/copied hidden/copied-async hidden/copied-unified hidden/copie
 	timeout 30 "$programs/${name%/*}" "${name#*/}" >plain || fail "$name fails by itself" plain
 	take_modes fast safe
 	for mode in $modes; do
-		same "$mode" 1MiB "$programs/${name%/*}" "${name#*/}"
+		same "$mode" 512KiB "$programs/${name%/*}" "${name#*/}"
 		was_switched
 	done
 done
 # In mode fast what kernels store, or follow in some launches alone, may end with a fault.
 for name in stored stored-large stored-late both-modes; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
-	same safe 1MiB "$programs/hidden" $name
+	same safe 512KiB "$programs/hidden" $name
 	was_switched
-	right_or_explained 1MiB oom "$programs/hidden" $name
+	right_or_explained 512KiB oom "$programs/hidden" $name
 done
 for streams in all thread; do
 	timeout 30 "$programs/copies" $streams >plain || fail "copies fail by themselves" plain
