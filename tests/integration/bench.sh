@@ -5,6 +5,8 @@
 # Needs WEIR, the program, and SOURCE_DIR, the source tree. Prints a line a test.
 #
 # Takes 11 s of a processor: each option of the command is a run.
+#
+# Labels: sanitized-only
 set -u
 
 : "${WEIR:?is the program to test}"

@@ -5,6 +5,7 @@
 # bytes twice, on the driver without a GPU too, a page of the results, what the rule without a plan
 # makes of orders, and one line and status 2 for each thing that can be wrong.
 #
+# Labels: sanitized-only
 # Timeout: 60
 set -euo pipefail
 

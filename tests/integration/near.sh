@@ -193,7 +193,7 @@ END
 }
 
 small="--nodes 1k --slice 4k --epochs 1"
-pair="--machine $dir/two.json $small --check --block-size 64KiB --gpu-budget 40%"
+pair="--machine $dir/two.json $small --hidden 64 --check --block-size 16KiB --gpu-budget 40%"
 
 # Two GPUs, each manager twice, and with a limit to the rate; four GPUs without bytes.
 plans()
@@ -211,9 +211,9 @@ plans()
 	cmp "$dir/pair.json" "$dir/again.json" || fail "JSON differs between two runs"
 	cmp "$dir/pair.out" "$dir/again.out" || fail "the table differs between two runs"
 	# shellcheck disable=SC2086
-	run rate $pair --manager weir+near --near gpu1:4MiB --near-rate 1.5GB/s --oracle
-	has "$dir/rate.json" '"near_budget_bytes":\{"gpu1":4194304\},"near_bytes_per_s":1.5e\+09,' \
-		'--near gpu1:4MiB --near-rate 1.5GB/s'
+	run rate $pair --manager weir+near --near gpu1:1MiB --near-rate 1.5GB/s --oracle
+	has "$dir/rate.json" '"near_budget_bytes":\{"gpu1":1048576\},"near_bytes_per_s":1.5e\+09,' \
+		'--near gpu1:1MiB --near-rate 1.5GB/s'
 	has "$dir/rate.out" ' from host +its MIN'
 	looked rate gpu1
 	run sizes --machine h200x4 --nodes "200k${WEIR_TEST_LONG:+,500k}" --gpu-budget 2GB \
@@ -223,8 +223,8 @@ plans()
 
 plans
 # shellcheck disable=SC2086
-run second $pair --device 1 --manager weir+near --near gpu0:4MiB
-has "$dir/second.json" '"near_budget_bytes":\{"gpu0":4194304\}.*"passed":true'
+run second $pair --device 1 --manager weir+near --near gpu0:1MiB
+has "$dir/second.json" '"near_budget_bytes":\{"gpu0":1048576\}.*"passed":true'
 echo "ok - two GPUs, real bytes: the losses are those of native"
 
 # shellcheck disable=SC2086
@@ -297,7 +297,7 @@ paged 8388608 pagein $two --bytes 16MiB --access both --near gpu1:50% --manager 
 # shellcheck disable=SC2086
 paged 8388608 gups $two --bytes 16MiB --updates 100k --near gpu1:8MiB --manager $all
 # shellcheck disable=SC2086
-paged 16777216 mvt $two --size 512x16384 --near gpu1:50% --manager $all
+paged 8388608 mvt $two --size 256x16384 --near gpu1:50% --manager $all
 # shellcheck disable=SC2086
 paged 2097152 pagerank $two --kron 15 --near gpu1:2MiB --iterations 3 --manager weir-paged+near
 # shellcheck disable=SC2086

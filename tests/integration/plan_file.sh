@@ -4,6 +4,8 @@
 # `weir bench gcn --plan-input` and `--plan`: what a plan is made from is written, levels for it are
 # followed, and files that are wrong or made for something else are refused, in one line each. Needs
 # WEIR, SOURCE_DIR and python3.
+#
+# Labels: sanitized-only
 set -euo pipefail
 
 : "${SOURCE_DIR:?}"

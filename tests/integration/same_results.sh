@@ -18,10 +18,10 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-block=16384
+block=4096
 # Small slices and blocks, so that there are 1,500 blocks and many brackets; with the two epochs of
 # warm-up, the last two follow a plan.
-common="--machine laptop --nodes 5k --slice 1k --block-size $block --data real --epochs 2"
+common="--machine laptop --nodes 5k --slice 1k --hidden 64 --block-size $block --data real --epochs 2"
 
 # result FILE MANAGER: its line.
 result()

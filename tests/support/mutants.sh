@@ -11,6 +11,10 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$SOURCE_DIR" || exit 1
 
+# What would be read of debugging is not linked, and where lld is, it links in a part of the time.
+fast_link=-Wl,--strip-debug
+! command -v ld.lld >/dev/null || fast_link="$fast_link -fuse-ld=lld -Wl,--threads=1"
+
 # mutants_find MACRO LEAST FILE...: $with_faults is the files, or those in the folders, that have a
 # fault, and $last the highest number, which must be no less than LEAST.
 mutants_find()
@@ -35,7 +39,7 @@ mutants_with()
 mutants_test()
 {
 	# shellcheck disable=SC2046 # words are meant to be split
-	$CC -std=c11 -D_GNU_SOURCE -g -I. -Iinclude -c -o "$dir/test.o" "$@" \
+	$CC -std=c11 -D_GNU_SOURCE -I. -Iinclude -c -o "$dir/test.o" "$@" \
 		$(pkg-config --cflags cmocka) >"$dir/log" 2>&1 ||
 		fail "the test does not build" "$dir/log"
 }
@@ -43,7 +47,7 @@ mutants_test()
 # mutants_compile NUMBER SOURCE OBJECT OPTION
 mutants_compile()
 {
-	$CC -std=c11 -D_GNU_SOURCE -g -I. -Iinclude -D"$macro=$1" "$4" -c -o "$3" "$2" \
+	$CC -std=c11 -D_GNU_SOURCE -I. -Iinclude -D"$macro=$1" "$4" -c -o "$3" "$2" \
 		>"$dir/log" 2>&1 || fail "mutant $1 does not build" "$dir/log"
 }
 
@@ -71,7 +75,7 @@ mutants_build()
 		inputs="$inputs $input"
 	done
 	# shellcheck disable=SC2046,SC2086 # words are meant to be split
-	$CC -o "$dir/run" "$dir/test.o" $inputs $(pkg-config --libs cmocka) -lpthread -lm \
+	$CC $fast_link -o "$dir/run" "$dir/test.o" $inputs $(pkg-config --libs cmocka) -lpthread -lm \
 		>"$dir/log" 2>&1 || fail "mutant $number does not build" "$dir/log"
 }
 
