@@ -301,7 +301,7 @@ static void test_probe_cuda_stopped(void **state)
 	if (TEST_TSAN)
 		skip();
 	options.progress = stop_at;
-	for (uint32_t stop = 1; stop < 90; stop += TEST_SANITIZED ? 89 : 23) {
+	for (uint32_t stop = 1; stop < 90; stop += TEST_SANITIZED ? 89 : 44) {
 		uint32_t left = stop;
 
 		options.progress_arg = &left;
@@ -371,7 +371,7 @@ static void calls_fail(int nr_devices, uint64_t nr_tried)
 
 static void test_probe_cuda_driver_calls_fail(void **state)
 {
-	static const struct test_amount failures = {10, 4, 200};
+	static const struct test_amount failures = {5, 2, 200};
 
 	(void)state;
 	if (TEST_TSAN && !getenv("WEIR_TEST_LONG"))
@@ -381,7 +381,7 @@ static void test_probe_cuda_driver_calls_fail(void **state)
 
 static void test_probe_cuda_driver_calls_of_two_fail(void **state)
 {
-	static const struct test_amount failures = {4, 4, 100};
+	static const struct test_amount failures = {2, 2, 100};
 
 	(void)state;
 	if (TEST_SANITIZED && !getenv("WEIR_TEST_LONG"))

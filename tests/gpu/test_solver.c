@@ -28,7 +28,7 @@
 #define SEED 20255u
 #define LARGE (UINT64_C(8) << 30) /* a card of at least that has large fields */
 
-static const struct test_amount cases = {24, 4, 100};
+static const struct test_amount cases = {24, 3, 100};
 
 static struct backend *open_backend(void)
 {

@@ -139,7 +139,7 @@ mkdir "$dir/driver"
 ln -s "$FAKECUDA" "$dir/driver/libcuda.so.1"
 WEIR_CUDA_KERNELS=$(dirname "$FAKECUDA")/libweir-gcn-fake.so
 export LD_LIBRARY_PATH="$dir/driver" WEIR_CUDA_KERNELS FAKECUDA_GRANULARITY=4096
-gpu="--machine cuda --nodes 2k --slice 2k --hidden 32 --block-size 16KiB --epochs 1"
+gpu="--machine cuda --nodes 3k --slice 4k --hidden 48 --block-size 16KiB --epochs 2"
 
 # shellcheck disable=SC2086
 run cuda $gpu --gpu-budget 50% --manager zerocopy,weir --check --timeline "$dir/cuda.trace"

@@ -135,7 +135,7 @@ static void run_everywhere(const struct csr *g, const uint64_t *sources, uint64_
 
 static void test_graph_run_random(void **state)
 {
-	static const struct test_amount cases = {14, 5, 200};
+	static const struct test_amount cases = {8, TEST_TSAN ? 1 : 3, 200};
 	const uint64_t nr = test_amount(NULL, cases);
 	uint64_t random = RUN_SEED;
 

@@ -253,12 +253,14 @@ static void run_everywhere(const struct matrix_params *p, uint64_t frame_bytes)
 
 static void test_matrix_same(void **state)
 {
+	static const struct test_amount shares = {2, 4, 2};
+
 	(void)state;
 	for (int kind = 0; kind < MATRIX_KIND_NR; kind++) {
 		struct matrix_params p = usual;
 
 		p.kind = (enum matrix_kind)kind;
-		for (uint64_t share = 1; share <= 8; share *= TEST_TSAN ? 4 : 2) {
+		for (uint64_t share = 1; share <= 8; share *= test_amount(NULL, shares)) {
 			p.agents = share == 4 ? 4 : 1;
 			p.warm = share == 2;
 			run_everywhere(&p, matrix_bytes(&p) / share);
@@ -326,10 +328,12 @@ static void run_split(uint32_t devices, const struct matrix_params *p, uint64_t 
 
 static void test_matrix_split(void **state)
 {
+	static const struct test_amount steps = {3, 9, 3};
+
 	(void)state;
-	for (uint32_t devices = 2; devices <= 3; devices++)
+	for (uint32_t devices = TEST_TSAN ? 3 : 2; devices <= 3; devices++)
 		for (int kind = 0; kind < MATRIX_KIND_NR; kind++)
-			for (uint64_t tenths = 1; tenths <= 10; tenths += TEST_TSAN ? 9 : 3) {
+			for (uint64_t tenths = 1; tenths <= 10; tenths += test_amount(NULL, steps)) {
 				struct matrix_params p = usual;
 
 				p.kind = (enum matrix_kind)kind;
@@ -624,13 +628,15 @@ static void test_matrix_interrupted(void **state)
 	weir_machine_close(machine);
 }
 
-/* Fail each call of a run in turn, or some if sanitized; it ends with the error or goes well, and
- * leaves nothing. */
+/* Fail each call of a run in turn, usually every third one, and fewer if sanitized; it ends with the
+ * error or goes well, and leaves nothing. */
 static void faults(const char *name, const struct matrix_params *p)
 {
+	static const struct test_amount steps = {3, TEST_TSAN ? 61 : 13, 1};
+	const uint64_t each = test_amount(NULL, steps);
 	uint64_t nr_calls = 1;
 
-	for (uint64_t at = 0; at <= nr_calls; at += at && TEST_SANITIZED ? 7 : 1) {
+	for (uint64_t at = 0; at <= nr_calls; at += at ? each : 1) {
 		struct weir_machine_desc desc;
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;

@@ -223,7 +223,7 @@ static void test_solver_same(void **state)
 
 static void test_solver_random(void **state)
 {
-	static const struct test_amount cases = {5, 2, 400};
+	static const struct test_amount cases = {4, 1, 400};
 	const uint64_t nr = test_amount(NULL, cases);
 
 	(void)state;
@@ -253,7 +253,7 @@ static void run_with_budgets(struct solver_params p)
 	want = run_right(&solver_manager_single, &p);
 	/* Usually each percentage with some numbers of devices, and the other way round. */
 	for (size_t i = 0; i < ARRAY_LEN(percents) * ARRAY_LEN(devices);
-	     i += test_amount(NULL, (struct test_amount){2, 4, 1}))
+	     i += test_amount(NULL, (struct test_amount){4, 7, 1}))
 		for (size_t k = 0; solver_managers[k]; k++) {
 			if (!solver_managers[k]->spills || solver_managers[k]->limit)
 				continue;
@@ -532,11 +532,11 @@ static void test_solver_interrupted(void **state)
 	weir_machine_close(machine);
 }
 
-/* Fail each call of a run in turn, usually every eleventh one; it ends with the error or goes well,
+/* Fail each call of a run in turn, usually every 23rd one; it ends with the error or goes well,
  * and leaves nothing. */
 static void faults(const struct solver_manager_ops *ops, const struct solver_params *p)
 {
-	static const struct test_amount steps = {11, 61, 1};
+	static const struct test_amount steps = {23, 127, 1};
 	const uint64_t each = test_amount(NULL, steps);
 	uint64_t nr_calls = 1;
 

@@ -640,7 +640,7 @@ static void bound_holds(enum solver_kind kind, struct solver_graph *g, uint32_t 
 
 static void test_bound_holds(void **state)
 {
-	static const struct test_amount cases = {6, 3, 160};
+	static const struct test_amount cases = {4, 1, 160};
 	const uint64_t nr = test_amount(NULL, cases);
 
 	(void)state;

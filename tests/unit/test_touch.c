@@ -5,6 +5,7 @@
  * backend leaves nothing behind.
  *
  * Labels: threads optimised
+ * Long: yes
  */
 #include <errno.h>
 #include <math.h>
@@ -378,13 +379,15 @@ static void test_touch_interrupted(void **state)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Fail each call of a run in turn, or some if sanitized; it ends with the error or goes well, and
- * leaves nothing. */
+/* Fail each call of a run in turn, usually every second one, and fewer if sanitized; it ends with the
+ * error or goes well, and leaves nothing. */
 static void faults(const char *name, const struct touch_params *p)
 {
+	static const struct test_amount steps = {2, TEST_TSAN ? 61 : 11, 1};
+	const uint64_t each = test_amount(NULL, steps);
 	uint64_t nr_calls = 1;
 
-	for (uint64_t at = 0; at <= nr_calls; at += at && TEST_SANITIZED ? 7 : 1) {
+	for (uint64_t at = 0; at <= nr_calls; at += at ? each : 1) {
 		struct weir_machine_desc desc;
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;
