@@ -47,5 +47,5 @@ twice()
 
 twice phantom --nodes 8M --gpu-budget 17GB --manager native,malloc,zerocopy,weir
 twice phantom-tight --machine laptop --nodes 2M --gpu-budget 30% --manager weir
-twice real --machine laptop --nodes 3k --slice 2k --hidden 64 --block-size 4KiB --data real --epochs 2 \
-	--gpu-budget 40% --manager native,zerocopy,weir
+twice real --machine laptop --nodes 3k --slice 2k --hidden 64 --block-size 4KiB --data real \
+	--epochs 2 --gpu-budget 40% --manager native,zerocopy,weir

@@ -198,7 +198,8 @@ ends 0 --learn one-mode --gpu-budget 512KiB -- "$hidden" closed-mode
 [ "$(kernels one-mode open)$(kernels one-mode closed)" = 'addresses addresses fill list_sum ' ] ||
 	fail "closed-mode: others are known" one-mode
 plain "$hidden" both-modes
-if timeout 30 "$WEIR" run --kernels one-mode --gpu-budget 512KiB -- "$hidden" both-modes >out 2>err; then
+if timeout 30 "$WEIR" run --kernels one-mode --gpu-budget 512KiB -- "$hidden" both-modes >out \
+	2>err; then
 	cmp -s plain out || fail "both-modes differs, and nothing says so" plain out err
 else
 	has err '^weir: a kernel used an address .*/one-mode does not hold any more: learn' \

@@ -62,7 +62,7 @@ echo "ok - programs compute the same in all modes"
 # Kernels that use what their launches do not name, with three times the budget.
 for name in copied copied-async copied-unified copied-on variable list graph; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
-	take_modes fast "safe fixed"
+	take_modes "safe fast" fixed
 	for mode in $modes; do
 		same "$mode" 512KiB "$programs/hidden" $name
 	done
@@ -72,7 +72,7 @@ echo "ok - what a launch does not name is there"
 # Streams that share memory, contexts, calls that fail.
 for name in side other-context no-events reset-open; do
 	timeout 30 "$programs/streams" $name >plain || fail "$name fails by itself" plain
-	take_modes fast "safe fixed"
+	take_modes "safe fast" fixed
 	for mode in $modes; do
 		same "$mode" 512KiB "$programs/streams" $name
 	done
@@ -84,7 +84,7 @@ export FAKECUDA_REUSE=1 FAKECUDA_DEVICES=2
 for name in reused released reset; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	has plain '^the same handle 1$'
-	take_modes fast "safe fixed"
+	take_modes "safe fast" fixed
 	for mode in $modes; do
 		same "$mode" 512KiB "$programs/hidden" $name
 	done
@@ -95,22 +95,22 @@ echo "ok - handles that are used again"
 # Textures hide addresses from launches, and tensor maps may.
 for name in linear picture reference maps; do
 	timeout 30 "$programs/textures" $name >plain || fail "$name fails by itself" plain
-	take_modes fast "safe fixed"
+	take_modes "safe fast" fixed
 	for mode in $modes; do
 		same "$mode" 512KiB "$programs/textures" $name
 	done
 done
-timeout 30 "$WEIR" run --mode fast --when always --explain --gpu-budget 512KiB --stats stats.json -- \
-	"$programs/textures" maps >out 2>err || fail "maps fails" out err
+timeout 30 "$WEIR" run --mode fast --when always --explain --gpu-budget 512KiB \
+	--stats stats.json -- "$programs/textures" maps >out 2>err || fail "maps fails" out err
 grep -q 'may use any' err && fail "an address that stands in a tensor map is not seen" err
 has stats.json '"brackets_open": 0,'
 for name in linear picture reference; do
-	"$WEIR" run --mode fast --when always --explain --gpu-budget 512KiB -- "$programs/textures" $name \
-		>out 2>err || fail "$name fails" out err
+	"$WEIR" run --mode fast --when always --explain --gpu-budget 512KiB -- \
+		"$programs/textures" $name >out 2>err || fail "$name fails" out err
 	has err '^weir: a texture lies in an allocation: from here on any kernel may use any'
 done
 FAKECUDA_HIDE_MAPS=1 "$programs/textures" maps >plain || fail "maps fails by itself" plain
-take_modes fast "safe fixed"
+take_modes "safe fast" fixed
 for mode in $modes; do
 	FAKECUDA_HIDE_MAPS=1 same "$mode" 512KiB "$programs/textures" maps
 done
@@ -128,7 +128,7 @@ for streams in all thread; do
 	export FAKECUDA_UNEXPORTED=1
 	timeout 30 "$programs/copies" $streams asked >plain ||
 		fail "copies fail by themselves" plain
-	take_modes fast "safe fixed"
+	take_modes "safe fast" fixed
 	for mode in $modes; do
 		same "$mode" 1MiB "$programs/copies" $streams asked
 	done

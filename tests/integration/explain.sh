@@ -3,8 +3,8 @@
 #
 # What was planned and what happened: every workload of `weir bench`, and `weir replay`, say it with
 # --explain, in the same words of help; what they say adds up, is in the results as in the text, and
-# changes nothing else in these; and the page of `weir report` has it. Under a sanitizer one workload
-# of each kind.
+# changes nothing else in these; and the page of `weir report` has it. Under a sanitizer one
+# workload of each kind.
 #
 # Timeout: 600
 set -euo pipefail

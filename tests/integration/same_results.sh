@@ -21,7 +21,8 @@ trap 'rm -rf "$dir"' EXIT
 block=4096
 # Small slices and blocks, so that there are 1,500 blocks and many brackets; with the two epochs of
 # warm-up, the last two follow a plan.
-common="--machine laptop --nodes 5k --slice 1k --hidden 64 --block-size $block --data real --epochs 2"
+common="--machine laptop --nodes 5k --slice 1k --hidden 64 --block-size $block --data real"
+common="$common --epochs 2"
 
 # result FILE MANAGER: its line.
 result()

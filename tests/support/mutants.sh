@@ -75,8 +75,8 @@ mutants_build()
 		inputs="$inputs $input"
 	done
 	# shellcheck disable=SC2046,SC2086 # words are meant to be split
-	$CC $fast_link -o "$dir/run" "$dir/test.o" $inputs $(pkg-config --libs cmocka) -lpthread -lm \
-		>"$dir/log" 2>&1 || fail "mutant $number does not build" "$dir/log"
+	$CC $fast_link -o "$dir/run" "$dir/test.o" $inputs $(pkg-config --libs cmocka) -lpthread \
+		-lm >"$dir/log" 2>&1 || fail "mutant $number does not build" "$dir/log"
 }
 
 # mutants_try PATTERN [FIRST]: for each number from FIRST or 1 on, build NUMBER, a function of the test's, and $dir/run must

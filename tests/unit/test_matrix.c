@@ -333,7 +333,8 @@ static void test_matrix_split(void **state)
 	(void)state;
 	for (uint32_t devices = TEST_TSAN ? 3 : 2; devices <= 3; devices++)
 		for (int kind = 0; kind < MATRIX_KIND_NR; kind++)
-			for (uint64_t tenths = 1; tenths <= 10; tenths += test_amount(NULL, steps)) {
+			for (uint64_t tenths = 1; tenths <= 10;
+			     tenths += test_amount(NULL, steps)) {
 				struct matrix_params p = usual;
 
 				p.kind = (enum matrix_kind)kind;
