@@ -3,12 +3,12 @@
  * Whether the mechanism that weir chooses for elements of lists (docs/replica.md) is near the best,
  * on GPUs (--machine cuda) or a simulated machine. Over a grid of bytes, of runs of elements, of
  * densities, of sizes of elements and of readers, each case is sent by every mechanism and by the
- * one that is chosen; bench/mechanisms/rounds.c says what is measured of it, rig.c on which devices.
+ * one that is chosen; bench/mechanisms/rounds.c says what is measured of it, rig.c where.
  * Nobody waits for what is sent but its readers, and nothing else is sent: no message has time to
  * spare, for which copies would be chosen (the slack of src/replica/mechanism.h).
  *
  * The ratio of a case is that of the chosen mechanism's median to the least median, both of rounds
- * in which it was not the library that chose: where it chooses the best, it is 1 whatever the noise.
+ * in which it was not the library that chose: where it chooses the best, it is 1 with any noise.
  * A round in which nothing is sent takes "idle_ns", which all of them have in them; the ratio
  * without it ("net_ratio") is of small messages the larger one. Cases come in an order that a hash
  * says, so that those that the time is too short for are any. One JSON object a line; times are

@@ -44,8 +44,8 @@ static uint32_t nr_parts(uint32_t nr_gpus, uint32_t nr_readers)
 	return nr;
 }
 
-/* The link of a GPU's memory to another one's; between parts of one GPU, where nothing is sent, that
- * to a neighbour. -1: there is none. */
+/* The link of a GPU's memory to another one's; between parts of one GPU, where nothing is sent,
+ * that to a neighbour. -1: there is none. */
 static int part_link(const struct weir_machine_desc *whole, uint32_t a, uint32_t b)
 {
 	int link = -1;

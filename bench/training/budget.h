@@ -53,8 +53,8 @@ int budget_epoch(uint32_t epoch, bool on, char *why, size_t why_bytes);
 /* At each point within epochs. */
 int budget_point(char *why, size_t why_bytes);
 
-/* With --each: whether it ends here, since there is enough of each class or the time is over; whether
- * it is the former; and how far it is, from 0 to 1. */
+/* With --each: whether it ends here, since there is enough of each class or the time is over;
+ * whether it is the former; and how far it is, from 0 to 1. */
 bool budget_is_complete(void);
 bool budget_has_each(void);
 double budget_progress(void);

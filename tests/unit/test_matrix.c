@@ -629,8 +629,8 @@ static void test_matrix_interrupted(void **state)
 	weir_machine_close(machine);
 }
 
-/* Fail each call of a run in turn, usually every third one, and fewer if sanitized; it ends with the
- * error or goes well, and leaves nothing. */
+/* Fail each call of a run in turn, usually every third one, and fewer if sanitized; it ends with
+ * the error or goes well, and leaves nothing. */
 static void faults(const char *name, const struct matrix_params *p)
 {
 	static const struct test_amount steps = {3, TEST_TSAN ? 61 : 13, 1};

@@ -379,8 +379,8 @@ static void test_touch_interrupted(void **state)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Fail each call of a run in turn, usually every second one, and fewer if sanitized; it ends with the
- * error or goes well, and leaves nothing. */
+/* Fail each call of a run in turn, usually every second one, and fewer if sanitized; it ends with
+ * the error or goes well, and leaves nothing. */
 static void faults(const char *name, const struct touch_params *p)
 {
 	static const struct test_amount steps = {2, TEST_TSAN ? 61 : 11, 1};
