@@ -559,6 +559,7 @@ static int make_plan(const struct learning *l, uint32_t haste, struct plan **out
 		.nr_uses = l->nr_uses,
 		.nr_lives = l->nr_lives,
 		.haste = haste,
+		.guessed = l->planner->record.guessed,
 	};
 
 	learn_places(l->space, l->planner->own, &input);

@@ -202,7 +202,8 @@ static int search_loops(struct loops *s, struct plan_life *life)
 
 bool loops_may_differ(const struct plan_input *input, const struct stages *folded)
 {
-	if (RUN_LOOKS * (uint64_t)input->nr_uses > search_limit(input) / RUN_SHARE)
+	if (input->guessed ||
+	    RUN_LOOKS * (uint64_t)input->nr_uses > search_limit(input) / RUN_SHARE)
 		return false;
 	for (uint32_t g = 0; g < folded->nr_stages; g++)
 		if (folded->stage[g].nr_iterations > 1 && folded->stage[g].nr_body > 1)
