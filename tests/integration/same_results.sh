@@ -6,9 +6,11 @@
 # of it, and those of host memory used in place. That blocks moved, and were used in place, is
 # checked beside it. Needs WEIR and SOURCE_DIR. Prints a line a test.
 #
-# Takes 15 s of a processor: real training, with 1,500 blocks so that many move.
+# Takes 12 s of a processor: real training, with 1,500 blocks so that many move. WEIR_TEST_LONG: with
+# wider layers, and blocks as much larger.
 #
 # Labels: slow
+# Long: yes
 set -u
 
 : "${WEIR:?is the program to test}"
@@ -18,10 +20,11 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-block=4096
+width="--hidden 64" block=4096
+[ -z "${WEIR_TEST_LONG-}" ] || width="" block=16384
 # Small slices and blocks, so that there are 1,500 blocks and many brackets; with the two epochs of
 # warm-up, the last two follow a plan.
-common="--machine laptop --nodes 5k --slice 1k --hidden 64 --block-size $block --data real"
+common="--machine laptop --nodes 5k --slice 1k $width --block-size $block --data real"
 common="$common --epochs 2"
 
 # result FILE MANAGER: its line.
