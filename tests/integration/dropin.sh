@@ -173,7 +173,7 @@ echo "ok - full budgets are out of memory"
 FAKECUDA_HOST_BYTES=4096 refused '^weir: GPU 0 cannot be managed: .* no host memory be pinned: ' \
 	--gpu-budget 1MiB -- "$programs/hidden" list
 for mode in fixed safe fast; do
-	FAKECUDA_HOST_BYTES=1048576 under 1 --mode $mode --gpu-budget 1MiB -- "$programs/hidden" list
+	FAKECUDA_HOST_BYTES=524288 under 1 --mode $mode --gpu-budget 512KiB -- "$programs/hidden" list
 	has err ': the program is told that there is no memory.*; host: cannot create a chunk beyond'
 	[ "$(grep -c 'there is no memory' err)" = 1 ] || fail "that is said more than once" err
 done
