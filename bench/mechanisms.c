@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "bench/mechanisms/mechanisms.h"
+#include "bench/shared/say.h"
 #include "cli/options.h"
 #include "src/base/clock.h"
 #include "src/base/hash.h"
@@ -224,17 +225,10 @@ static int run_cases(void)
 	if (!err)
 		print_summary();
 	if (fflush(stdout) && !err)
-		err = mechanisms_error(-EIO, "writing the results");
+		err = say_error(-EIO, "writing the results");
 	if (!err && weir_space_check(rig.space))
-		err = mechanisms_error(-EUCLEAN, "the space's structures");
+		err = say_error(-EUCLEAN, "the space's structures");
 	return err;
-}
-
-static void show(void *arg, enum weir_log_level level, const char *message)
-{
-	(void)arg;
-	if (level <= WEIR_LOG_WARNING)
-		fprintf(stderr, "bench_mechanisms: weir: %s\n", message);
 }
 
 int main(int argc, char **argv)
@@ -251,7 +245,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench_mechanisms: %s\n", why);
 		return 2;
 	}
-	weir_log_set(show, NULL);
+	say_begin("bench_mechanisms");
 	grid = asked.quick ? &quick_grid : &whole_grid;
 	err = rig_open(&rig, &asked, grid->range_bytes);
 	if (err)

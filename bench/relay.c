@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "bench/relay/relay.h"
+#include "bench/shared/say.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "src/base/util.h"
@@ -94,7 +95,7 @@ static void print_samples(const struct relay_run *run)
 static int print_end(void)
 {
 	printf("}\n");
-	return fflush(stdout) ? relay_error(-EIO, "writing the results") : 0;
+	return fflush(stdout) ? say_error(-EIO, "writing the results") : 0;
 }
 
 /* ------------------------------------------------------------------ runs */
@@ -286,13 +287,6 @@ static int bench_all(void)
 	return err;
 }
 
-static void show(void *arg, enum weir_log_level level, const char *message)
-{
-	(void)arg;
-	if (level <= WEIR_LOG_WARNING)
-		fprintf(stderr, "bench_relay: weir: %s\n", message);
-}
-
 int main(int argc, char **argv)
 {
 	char why[512];
@@ -306,7 +300,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench_relay: %s\n", why);
 		return 2;
 	}
-	weir_log_set(show, NULL);
+	say_begin("bench_relay");
 	err = relay_open(&relay, &asked);
 	if (err)
 		return err == -EINVAL || err == -ENOENT ? 2 : 1;

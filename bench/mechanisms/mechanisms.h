@@ -68,8 +68,6 @@ struct rig {
 #define PATTERN_STEP 32u
 #define PATTERN_SHIFTS 64u
 
-int mechanisms_error(int err, const char *what, ...) __attribute__((format(printf, 2, 3)));
-
 /* Open the machine and make everything. On error nothing is left. */
 int rig_open(struct rig *rig, const struct mechanisms_options *asked, uint64_t range_bytes);
 void rig_close(struct rig *rig);

@@ -7,30 +7,18 @@
  * several.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/mechanisms/mechanisms.h"
+#include "bench/shared/say.h"
 #include "machine/machine_file.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/machine.h"
 #include "src/base/hash.h"
 #include "src/cost/cost.h"
 #include "workloads/probe/cuda.h"
-
-int mechanisms_error(int err, const char *what, ...)
-{
-	va_list args;
-
-	fputs("bench_mechanisms: ", stderr);
-	va_start(args, what);
-	vfprintf(stderr, what, args);
-	va_end(args);
-	fprintf(stderr, ": %s\n", weir_strerror(err));
-	return err;
-}
 
 /* ------------------------------------------------------------------ parts of GPUs */
 
@@ -97,8 +85,8 @@ static void add_ports(struct weir_machine_desc *out, const struct weir_machine_d
 
 /* A machine whose GPUs are taken in turn for so many devices. As the backend describes them: the
  * host's memory is the first, each device's follows in the order of the devices. */
-static int take_apart(const struct weir_machine_desc *whole, uint32_t nr,
-		      struct weir_machine_desc *out)
+static void take_apart(const struct weir_machine_desc *whole, uint32_t nr,
+		       struct weir_machine_desc *out)
 {
 	uint32_t nr_gpus = whole->nr_devices, each = (nr + nr_gpus - 1) / nr_gpus;
 
@@ -128,7 +116,6 @@ static int take_apart(const struct weir_machine_desc *whole, uint32_t nr,
 				add_link(out, &whole->link[l], m, d + 1, whole->link[l].a != a);
 		}
 	}
-	return 0;
 }
 
 /* ------------------------------------------------------------------ the machine */
@@ -152,7 +139,7 @@ static int open_cuda(const struct weir_machine_desc *measured, uint32_t parts,
 
 	if (!err)
 		err = machine_wrap(b, out);
-	return err ? mechanisms_error(err, "machine 'cuda'") : 0;
+	return err ? say_error(err, "machine 'cuda'") : 0;
 }
 
 static int open_simulated(const struct weir_machine_desc *desc, bool bytes,
@@ -160,7 +147,7 @@ static int open_simulated(const struct weir_machine_desc *desc, bool bytes,
 {
 	int err = weir_machine_simulate(desc, bytes ? WEIR_DATA_REAL : WEIR_DATA_PHANTOM, out);
 
-	return err ? mechanisms_error(err, "machine '%s'", desc->name) : 0;
+	return err ? say_error(err, "machine '%s'", desc->name) : 0;
 }
 
 static int refuse_one(const char *name)
@@ -190,12 +177,12 @@ static int open_machine(struct rig *rig, const struct mechanisms_options *asked)
 	nr = nr_parts(rig->nr_gpus, asked->nr_readers);
 	if (nr <= rig->nr_gpus)
 		return rig->simulated ? open_simulated(&whole, rig->has_bytes, &rig->machine) : 0;
-	err = take_apart(&whole, nr, &parts);
-	if (!err && rig->simulated)
+	take_apart(&whole, nr, &parts);
+	if (rig->simulated)
 		return open_simulated(&parts, rig->has_bytes, &rig->machine);
 	weir_machine_close(rig->machine);
 	rig->machine = NULL;
-	return err ? err : open_cuda(&parts, nr, &rig->machine);
+	return open_cuda(&parts, nr, &rig->machine);
 }
 
 /* ------------------------------------------------------------------ what is on it */
@@ -218,9 +205,9 @@ static int open_space(struct rig *rig, const struct mechanisms_options *asked)
 	if (!err && !rig->nr_readers)
 		err = -ENODEV;
 	if (err)
-		return mechanisms_error(err, "streams of GPUs that reach the first one's memory");
+		return say_error(err, "streams of GPUs that reach the first one's memory");
 	err = weir_space_create(rig->machine, &config, &rig->space);
-	return err ? mechanisms_error(err, "a space") : 0;
+	return err ? say_error(err, "a space") : 0;
 }
 
 static int open_range(struct rig *rig, uint32_t size)
@@ -238,8 +225,8 @@ static int open_range(struct rig *rig, uint32_t size)
 			err = weir_replica(rig->space, rig->range[size], d, &window);
 		rig->window[size][d] = window;
 	}
-	return err ? mechanisms_error(err, "a replicated range of %llu bytes",
-				      (unsigned long long)rig->range_bytes)
+	return err ? say_error(err, "a replicated range of %llu bytes",
+			       (unsigned long long)rig->range_bytes)
 		   : 0;
 }
 
@@ -266,8 +253,7 @@ static int open_pattern(struct rig *rig)
 	}
 	if (!err)
 		err = weir_write(rig->space, rig->pattern, rig->wanted, bytes);
-	return err ? mechanisms_error(err, "what is written, %llu bytes", (unsigned long long)bytes)
-		   : 0;
+	return err ? say_error(err, "what is written, %llu bytes", (unsigned long long)bytes) : 0;
 }
 
 int rig_open(struct rig *rig, const struct mechanisms_options *asked, uint64_t range_bytes)

@@ -12,6 +12,7 @@
 
 #include "bench/mechanisms/mechanisms.h"
 #include "bench/shared/samples.h"
+#include "bench/shared/say.h"
 #include "src/base/hash.h"
 #include "src/replica/parcel.h"
 #include "workloads/probe/kernels.h"
@@ -44,7 +45,7 @@ static int subscribe(struct rig *rig, const struct bench_case *c, uint64_t nr)
 	for (uint32_t i = 0; i < c->nr_readers && !err; i++)
 		err = weir_subscribe_elements(rig->space, rig->range[c->size], c->element, nr,
 					      rig->reader[i]);
-	return err ? mechanisms_error(err, "a list of %llu elements", (unsigned long long)nr) : 0;
+	return err ? say_error(err, "a list of %llu elements", (unsigned long long)nr) : 0;
 }
 
 int case_prepare(struct rig *rig, struct bench_case *c)
@@ -55,8 +56,7 @@ int case_prepare(struct rig *rig, struct bench_case *c)
 	c->span = round_up(nr_runs * c->apart, PATTERN_STEP);
 	c->element = malloc(c->nr * sizeof(*c->element));
 	if (!c->element)
-		return mechanisms_error(-ENOMEM, "a list of %llu elements",
-					(unsigned long long)c->nr);
+		return say_error(-ENOMEM, "a list of %llu elements", (unsigned long long)c->nr);
 	choose_elements(c);
 	return subscribe(rig, c, c->nr);
 }
@@ -147,8 +147,7 @@ static int run_round(struct rig *rig, const struct bench_case *c, uint32_t shift
 	*ns = weir_machine_now_ns(rig->machine) - start;
 	if (!err)
 		err = read_close(rig, c);
-	return err ? mechanisms_error(err, "a publication of %llu bytes",
-				      (unsigned long long)c->bytes)
+	return err ? say_error(err, "a publication of %llu bytes", (unsigned long long)c->bytes)
 		   : 0;
 }
 
@@ -191,7 +190,7 @@ static int check(struct rig *rig, const struct bench_case *c, uint32_t shift, ui
 		int err = copy_window(rig, c, rig->reader[r]);
 
 		if (err)
-			return mechanisms_error(err, "what arrived at device %u", rig->reader[r]);
+			return say_error(err, "what arrived at device %u", rig->reader[r]);
 		for (uint64_t i = 0, next; i < c->nr; i = next) {
 			uint64_t at = (uint64_t)c->element[i] * element;
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench/relay/relay.h"
+#include "bench/shared/say.h"
 #include "src/base/util.h"
 
 /* A way at work. */
@@ -75,8 +76,8 @@ static int side_queue(struct side *s, struct lane *lane)
 	else
 		err = queue_staged(s->r, lane, s->run->nr_buffers, to, from, bytes);
 	if (err)
-		return relay_error(err, "%s: queueing a piece",
-				   s->r->b->desc.device[lane->device].name);
+		return say_error(err, "%s: queueing a piece",
+				 s->r->b->desc.device[lane->device].name);
 	lane->nr_queued++;
 	s->nr_dealt++;
 	return 0;
@@ -114,8 +115,8 @@ static int lane_look(struct side *s, struct lane *lane, bool *idle)
 			s->r->b, lane->arrived[lane->nr_done % RELAY_QUEUED_MAX]);
 
 		if (done < 0)
-			return relay_error(done, "%s: a piece",
-					   s->r->b->desc.device[lane->device].name);
+			return say_error(done, "%s: a piece",
+					 s->r->b->desc.device[lane->device].name);
 		if (!done)
 			return 0;
 		lane->nr_done++;

@@ -3,12 +3,12 @@
  * Which GPUs are relays is found here. */
 #include <errno.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "bench/relay/relay.h"
 #include "bench/shared/samples.h"
+#include "bench/shared/say.h"
 #include "machine/machine_file.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/sim/sim.h"
@@ -17,18 +17,6 @@
 
 /* How long a simulated machine runs before the host looks again. */
 #define LOOK_NS 5000u
-
-int relay_error(int err, const char *what, ...)
-{
-	va_list args;
-
-	fputs("bench_relay: ", stderr);
-	va_start(args, what);
-	vfprintf(stderr, what, args);
-	va_end(args);
-	fprintf(stderr, ": %s\n", weir_strerror(err));
-	return err;
-}
 
 /* ------------------------------------------------------------------ copies, time, numbers */
 
@@ -52,7 +40,7 @@ int relay_copy_span(struct relay *r, stream_id_t stream, const struct span *to,
 		err = r->b->ops->fence_record(r->b, stream, &fence);
 	if (!err)
 		err = r->b->ops->fence_wait(r->b, fence);
-	return err ? relay_error(err, "copies for --check") : 0;
+	return err ? say_error(err, "copies for --check") : 0;
 }
 
 /* A real machine runs meanwhile, and a sleep would be longer than what is waited for. */
@@ -80,15 +68,15 @@ static int span_create(struct relay *r, uint32_t memory, uint64_t chunk_bytes, u
 	span->chunk = calloc(nr, sizeof(*span->chunk));
 	span->chunk_bytes = chunk_bytes;
 	if (!span->chunk)
-		return relay_error(-ENOMEM, "a list of %u chunks", nr);
+		return say_error(-ENOMEM, "a list of %u chunks", nr);
 	while (span->nr < nr) {
 		int err = r->b->ops->chunk_create(r->b, memory, chunk_bytes, devices,
 						  &span->chunk[span->nr]);
 
 		if (err)
-			return relay_error(err, "memory '%s': chunk %u of %u, %llu bytes each",
-					   r->b->desc.memory[memory].name, span->nr + 1, nr,
-					   (unsigned long long)chunk_bytes);
+			return say_error(err, "memory '%s': chunk %u of %u, %llu bytes each",
+					 r->b->desc.memory[memory].name, span->nr + 1, nr,
+					 (unsigned long long)chunk_bytes);
 		span->nr++;
 	}
 	return 0;
@@ -114,19 +102,19 @@ static int lane_create(struct relay *r, uint32_t device, uint32_t nr_buffers, ui
 	lane->device = device;
 	err = r->b->ops->stream_create(r->b, device, BACKEND_COPY_IN, &lane->into);
 	if (err)
-		return relay_error(err, "%s: a stream", desc->name);
+		return say_error(err, "%s: a stream", desc->name);
 	lane->nr_streams = 1;
 	err = r->b->ops->stream_create(r->b, device, BACKEND_COPY_OUT, &lane->from);
 	if (err)
-		return relay_error(err, "%s: a stream", desc->name);
+		return say_error(err, "%s: a stream", desc->name);
 	lane->nr_streams = 2;
 	while (lane->nr_buffers < nr_buffers) {
 		err = r->b->ops->chunk_create(r->b, desc->memory, bytes, BACKEND_DEVICE_BIT(device),
 					      &lane->buffer[lane->nr_buffers]);
 		if (err)
-			return relay_error(err, "memory '%s': a buffer of %llu bytes",
-					   r->b->desc.memory[desc->memory].name,
-					   (unsigned long long)bytes);
+			return say_error(err, "memory '%s': a buffer of %llu bytes",
+					 r->b->desc.memory[desc->memory].name,
+					 (unsigned long long)bytes);
 		lane->nr_buffers++;
 	}
 	return 0;
@@ -166,8 +154,8 @@ static int devices_find(struct relay *r, uint32_t device[WEIR_DEVICES_MAX], uint
 	if (!err && !(*mask & BACKEND_DEVICE_BIT(0)))
 		err = -ENODEV;
 	if (err)
-		return relay_error(err, "%s: its first GPU does not reach the host's memory",
-				   r->b->desc.name);
+		return say_error(err, "%s: its first GPU does not reach the host's memory",
+				 r->b->desc.name);
 	for (uint32_t d = 0; d < r->b->desc.nr_devices; d++)
 		if (*mask & BACKEND_DEVICE_BIT(d))
 			device[r->nr_lanes++] = d;
@@ -211,7 +199,7 @@ static int machine_open(struct relay *r, const struct relay_options *asked)
 		}
 		err = sim_create(&desc, asked->check ? WEIR_DATA_REAL : WEIR_DATA_PHANTOM, &r->b);
 	}
-	return err ? relay_error(err, "machine '%s'", asked->machine) : 0;
+	return err ? say_error(err, "machine '%s'", asked->machine) : 0;
 }
 
 int relay_open(struct relay *r, const struct relay_options *asked)
@@ -227,11 +215,11 @@ int relay_open(struct relay *r, const struct relay_options *asked)
 	r->target = desc->device[0].memory;
 	r->host = cost_host_memory(desc);
 	if (RELAY_PIECE_SPREAD * asked->piece_bytes % desc->vmm.granularity_bytes)
-		err = relay_error(-EINVAL,
-				  "--piece: %u of them are no multiple of %llu bytes, which memory "
-				  "of '%s' is created in",
-				  RELAY_PIECE_SPREAD,
-				  (unsigned long long)desc->vmm.granularity_bytes, desc->name);
+		err = say_error(-EINVAL,
+				"--piece: %u of them are no multiple of %llu bytes, which memory "
+				"of '%s' is created in",
+				RELAY_PIECE_SPREAD, (unsigned long long)desc->vmm.granularity_bytes,
+				desc->name);
 	if (!err)
 		err = lanes_create(r, asked);
 	if (err)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench/relay/relay.h"
+#include "bench/shared/say.h"
 #include "src/base/util.h"
 #include "workloads/probe/cuda.h"
 #include "workloads/probe/kernels.h"
@@ -40,13 +41,13 @@ static int loaded_open(struct relay *r, struct loaded *l, uint64_t bytes)
 	int err = r->b->ops->stream_create(r->b, l->device, BACKEND_COMPUTE, &l->stream);
 
 	if (err)
-		return relay_error(err, "%s: a stream", desc->name);
+		return say_error(err, "%s: a stream", desc->name);
 	l->has_stream = true;
 	err = r->b->ops->device_alloc(r->b, desc->memory, SUM_BYTES + bytes, &l->data);
 	if (err)
-		return relay_error(err, "memory '%s': %llu bytes for kernels",
-				   r->b->desc.memory[desc->memory].name,
-				   (unsigned long long)(SUM_BYTES + bytes));
+		return say_error(err, "memory '%s': %llu bytes for kernels",
+				 r->b->desc.memory[desc->memory].name,
+				 (unsigned long long)(SUM_BYTES + bytes));
 	return 0;
 }
 
@@ -56,10 +57,10 @@ int load_open(struct relay *r, uint32_t nr_lanes, uint64_t bytes, struct load **
 	int err = r->simulated ? 0 : probe_cuda_load();
 
 	if (err)
-		return relay_error(err, "kernels");
+		return say_error(err, "kernels");
 	load = calloc(1, sizeof(*load));
 	if (!load)
-		return relay_error(-ENOMEM, "times of kernels");
+		return say_error(-ENOMEM, "times of kernels");
 	load->bytes = bytes;
 	for (uint32_t i = 1; i < nr_lanes && !err; i++) {
 		load->on[load->nr].device = r->lane[WAY_IN][i].device;
@@ -122,7 +123,7 @@ static int kernel_queue(struct relay *r, const struct load *load, struct loaded 
 	if (!err)
 		err = r->b->ops->fence_record(r->b, l->stream, &l->end[at]);
 	if (err)
-		return relay_error(err, "%s: a kernel", r->b->desc.device[l->device].name);
+		return say_error(err, "%s: a kernel", r->b->desc.device[l->device].name);
 	l->nr_queued++;
 	return 0;
 }
@@ -149,8 +150,8 @@ int load_step(struct relay *r, struct load *load)
 		while (l->nr_done < l->nr_queued && done > 0) {
 			done = r->b->ops->fence_done(r->b, l->end[l->nr_done % QUEUED]);
 			if (done < 0)
-				return relay_error(done, "%s: a kernel",
-						   r->b->desc.device[l->device].name);
+				return say_error(done, "%s: a kernel",
+						 r->b->desc.device[l->device].name);
 			if (done)
 				kernel_note(r, load, l);
 		}
@@ -169,8 +170,8 @@ int load_end(struct relay *r, struct load *load)
 			int err = r->b->ops->fence_wait(r->b, l->end[l->nr_done % QUEUED]);
 
 			if (err)
-				return relay_error(err, "%s: a kernel",
-						   r->b->desc.device[l->device].name);
+				return say_error(err, "%s: a kernel",
+						 r->b->desc.device[l->device].name);
 		}
 	}
 	return 0;

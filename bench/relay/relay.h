@@ -88,9 +88,6 @@ struct relay {
 	struct lane lane[WAY_NR][WEIR_DEVICES_MAX];
 };
 
-/* Print what failed, and return the error. */
-int relay_error(int err, const char *what, ...) __attribute__((format(printf, 2, 3)));
-
 /* Open the machine and create everything. On error nothing is left. */
 int relay_open(struct relay *r, const struct relay_options *asked);
 void relay_close(struct relay *r);

@@ -5,11 +5,11 @@
  * points are divided among its samples; in its part each is taken at the first point from a random
  * one on, by the seed, at which the memory is full, or as late as it can be.
  *
- * With --each a sample is taken only where the memory is full, so that none is short, and at points
- * at which those of the classes that are missing come: their share at each point, as seen so far,
- * weighed by how many are missing, is at least half of what it is at the best one. A point where
- * nothing was taken yet counts as a good one. In each epoch the first is one of these, by the seed,
- * and the next one is taken once the memory is full again. The GiB is given again at once: each
+ * With --each a sample is taken only where the memory has the GiB, so that none is short, and at
+ * points at which those of the classes that are missing come: their share at each point, as seen so
+ * far, weighed by how many are missing, is at least half of what it is at the best one. A point
+ * where nothing was taken yet counts as a good one. In each epoch the first is one of these, by the
+ * seed, and the next one is taken once the memory has the GiB again. It is given again at once: each
  * change has a plan made, which takes longer than the call, and so there is one a sample.
  *
  * A sample is of one class, the first of these that it meets:
@@ -495,7 +495,7 @@ static int point_of_pairs(uint32_t point, char *why, size_t why_bytes)
 	return err;
 }
 
-/* Whether the memory has the GiB to give: a sample of it would not be short. */
+/* Whether the memory has the GiB: as budget_class_of() counts it, a sample is not short. */
 static bool has_step(void)
 {
 	const uint64_t block_bytes = budget.samples.block_bytes;

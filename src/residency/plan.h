@@ -101,7 +101,7 @@ struct plan_input {
 	double map_busy_ns, map_busy_host_ns, unmap_busy_ns;
 	uint32_t haste; /* what the search may cost at most is halved so many times */
 	bool unfolded;	/* each step is a stage: loops are not looked for */
-	bool guessed;	/* uses are guesses: loops are folded, and nothing else is tried */
+	bool guessed;	/* uses are guesses: only plans that fold loops are looked for */
 };
 
 /* Levels that somebody else chose for an input: of the blocks of each life those that are resident

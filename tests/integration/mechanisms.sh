@@ -16,6 +16,8 @@ trap 'rm -rf "$dir"' EXIT
 
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+# shellcheck source=/dev/null
+. "$SOURCE_DIR/tests/support/refused.sh"
 
 # mechanisms ARGUMENT...: it ends well; what it prints is in $dir/out.
 mechanisms() {
@@ -36,17 +38,6 @@ def ns(case, way):
 
 sys.exit(not eval(sys.argv[2]))
 END
-}
-
-# refused STATUS TEXT ARGUMENT...: this status, nothing printed, and the last line on stderr has the
-# text.
-refused() {
-	local status=0 wanted=$1 text=$2
-	shift 2
-	"$program" "$@" >"$dir/out" 2>"$dir/err" || status=$?
-	[ $status -eq "$wanted" ] || fail "$*: status $status" "$dir/err"
-	[ ! -s "$dir/out" ] || fail "$*: a result" "$dir/out"
-	[[ $(tail -n 1 "$dir/err") == "bench_mechanisms: "*"$text"* ]] || fail "$*: no '$text'" "$dir/err"
 }
 
 # figures: the lines fit each other, and all bytes arrived.

@@ -18,6 +18,8 @@ trap 'rm -rf "$dir"' EXIT
 
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+# shellcheck source=/dev/null
+. "$SOURCE_DIR/tests/support/refused.sh"
 
 # relay ERRORS ARGUMENT...: it ends well; what it prints is in $dir/out, and so many lines of errors.
 relay() {
@@ -47,17 +49,6 @@ def usual(test, staged=True):
     return [l for l in of(test, staged) if l["piece_bytes"] == 16 << 20 and l["buffers"] == 4]
 sys.exit(not eval(sys.argv[3]))
 END
-}
-
-# refused STATUS TEXT ARGUMENT...: this status, nothing printed, and the last line on stderr has the
-# text.
-refused() {
-	local status=0 wanted=$1 text=$2
-	shift 2
-	"$program" "$@" >"$dir/out" 2>"$dir/err" || status=$?
-	[ $status -eq "$wanted" ] || fail "$*: status $status" "$dir/err"
-	[ ! -s "$dir/out" ] || fail "$*: a result" "$dir/out"
-	[[ $(tail -n 1 "$dir/err") == "bench_relay: "*"$text"* ]] || fail "$*: no '$text'" "$dir/err"
 }
 
 # Lines: in, out and both by the number of links; queued ones both ways from two on; both ways and

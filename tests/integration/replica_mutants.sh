@@ -31,9 +31,9 @@ as_it_is()
 {
 	mutants_test "tests/$1/test_$2.c" -O1
 	build 0
-	set -- "$1" "$2" WEIR_SEQUENCES=100
-	[ "$2" != replica_orders ] || set -- "$1" "$2" WEIR_SEQUENCE=100
-	env "$3" timeout 60 "$dir/run" >"$dir/log" 2>&1 ||
+	amount=WEIR_SEQUENCES
+	[ "$2" != replica_orders ] || amount=WEIR_SEQUENCE # one of them
+	env $amount=100 timeout 60 "$dir/run" >"$dir/log" 2>&1 ||
 		fail "$2, the library as it is: exit status $?" "$dir/log"
 	echo "ok - $2, as it is"
 }

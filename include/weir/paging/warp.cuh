@@ -119,9 +119,8 @@ __device__ static inline void weir_paged_count(const struct weir_paged_view *v, 
  * host's link they fill with one. Registers of what is called count for the kernel, too: with 4 a
  * kernel that reads takes 40 of them.
  */
-#ifndef WEIR_PAGED_COPIES
 #define WEIR_PAGED_COPIES 4
-#endif
+#define WEIR_PAGED_ROW 512u /* bytes of a piece of each lane of a whole warp */
 
 /* Copy a page's bytes with all lanes of the group. The last ones, less than 16, are one lane's. */
 __device__ __noinline__ static void weir_paged_copy(unsigned char *to, const unsigned char *from,
@@ -130,18 +129,19 @@ __device__ __noinline__ static void weir_paged_copy(unsigned char *to, const uns
 	uint32_t rank = __popc(group & ((1u << weir_paged_lane()) - 1)), step = __popc(group) * 16;
 	uint32_t at = rank * 16;
 
-	/* Constants apart, so that one address does for all of them. */
+	/* By constants apart, so that one address does for all pieces. */
 #pragma unroll 1
-	for (; step == 512 && at + (WEIR_PAGED_COPIES - 1) * 512 < (bytes & ~15u);
-	     at += WEIR_PAGED_COPIES * 512) {
+	for (; step == WEIR_PAGED_ROW &&
+	       at + (WEIR_PAGED_COPIES - 1) * WEIR_PAGED_ROW < (bytes & ~15u);
+	     at += WEIR_PAGED_COPIES * WEIR_PAGED_ROW) {
 		int4 piece[WEIR_PAGED_COPIES];
 
 #pragma unroll
 		for (uint32_t i = 0; i < WEIR_PAGED_COPIES; i++)
-			piece[i] = *(const int4 *)(from + at + i * 512);
+			piece[i] = *(const int4 *)(from + at + i * WEIR_PAGED_ROW);
 #pragma unroll
 		for (uint32_t i = 0; i < WEIR_PAGED_COPIES; i++)
-			*(int4 *)(to + at + i * 512) = piece[i];
+			*(int4 *)(to + at + i * WEIR_PAGED_ROW) = piece[i];
 	}
 #pragma unroll 1
 	for (; at < (bytes & ~15u); at += step)

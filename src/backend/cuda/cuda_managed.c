@@ -93,6 +93,7 @@ int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uin
 		return err;
 	if (!driver->managed_prefetch)
 		return -ENOTSUP;
+	to = cuda_location(cuda, memory);
 	/* Nothing moves to a GPU in which the process has no context. */
 	if (!cuda_is_host(cuda, memory))
 		err = cuda_devices_start(cuda, BACKEND_DEVICE_BIT(cuda_device_of(cuda, memory)));
@@ -100,7 +101,6 @@ int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uin
 		err = cuda_enter(cuda, device);
 	if (err)
 		return err;
-	to = cuda_location(cuda, memory);
 	err = cuda_error(driver,
 			 driver->managed_prefetch((cu_ptr)(uintptr_t)addr, bytes, to, 0, queue),
 			 "cuMemPrefetchAsync");

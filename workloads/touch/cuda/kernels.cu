@@ -12,9 +12,9 @@
 #define SPAN_UNROLL 4u	  /* 16 bytes each */
 #define ELEMENT_UNROLL 4u /* words */
 
-/* Pages whose places a warp finds at once: a lane each, of few enough bytes that the pages a kernel
- * works on stay in the L2 cache, and of few enough for a warp to take pages in many turns, so that
- * all warps end at about the same time. */
+/* Pages whose places a warp finds at once, a lane each: of so many bytes, since of large pages few
+ * make what that takes small; and few enough for a warp to take pages in so many turns, so that all
+ * warps end at about the same time. */
 #define BATCH_BYTES (128u << 10)
 #define BATCH_TURNS 16u
 
@@ -228,8 +228,9 @@ __device__ static inline uint32_t pages_batch(A &a, const struct touch_pages_arg
 	const uint64_t turns = p.order.nr_touched / (nr_warps * BATCH_TURNS);
 	const uint64_t most =
 		least(least(32, BATCH_BYTES / p.page_bytes), a.pages_max() / nr_warps);
+	const uint64_t nr = least(most, turns);
 
-	return elements || !least(most, turns) ? 1 : (uint32_t)least(most, turns);
+	return elements || !nr ? 1 : (uint32_t)nr;
 }
 
 template <uint32_t access, bool elements, typename A>
