@@ -8,9 +8,10 @@
  * With --each a sample is taken only where the memory has the GiB, so that none is short, and at
  * points at which those of the classes that are missing come: their share at each point, as seen so
  * far, weighed by how many are missing, is at least half of what it is at the best one. A point
- * where nothing was taken yet counts as a good one. In each epoch the first is one of these, by the
- * seed, and the next one is taken once the memory has the GiB again. It is given again at once: each
- * change has a plan made, which takes longer than the call, and so there is one a sample.
+ * where nothing was taken yet counts as a good one. In each epoch the first is one of these, by
+ * the seed, and the next one is taken once the memory has the GiB again. It is given again at
+ * once: each change has a plan made, which takes longer than the call, and so there is one a
+ * sample.
  *
  * A sample is of one class, the first of these that it meets:
  *
