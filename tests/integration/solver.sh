@@ -6,7 +6,10 @@
 # without a GPU too; the usual sizes on phantom data in little time, a page of the results, and one
 # line and status 2 for each thing that can be wrong. Under a sanitizer without the usual sizes.
 #
+# WEIR_TEST_LONG: larger graphs, and each budget on each number of devices.
+#
 # Timeout: 120
+# Long: yes
 set -euo pipefail
 
 : "${SOURCE_DIR:?}" "${BUILD_DIR:?}"
@@ -109,21 +112,24 @@ for nr in 2, 4:
 PY
 done
 
-# All of weir's managers; with budgets, which others do not take, fields are the same. Under a
-# sanitizer unit tests alone do so.
-if [ -z "${WEIR_SANITIZE-}" ]; then
-	budgets=(--devices "2,3" --gpu-budget "100%,60%,30%,8MiB")
-	"$weir" bench jacobi --size 6144x1024 --iterations 2 --data real "${budgets[@]}" \
-		--manager single,overlap,weir,weir+all,weir+nopublish --json "$dir/json" >"$dir/out" \
-		2>"$dir/err" || fail "budgets" "$dir/out" "$dir/err"
+# budgets DEVICES BUDGETS MANAGERS ARGUMENT...: of single, overlap and these managers of weir; with
+# budgets, the first of which is 100%, and which others do not take, fields are the same.
+budgets() {
+	local devices=$1 of=$2 managers=$3
+	shift 3
+	"$weir" bench jacobi --size 6144x1024 --iterations 2 --data real --devices "$devices" \
+		--gpu-budget "$of" --manager "single,overlap,$managers" "$@" \
+		--json "$dir/json" >"$dir/out" 2>"$dir/err" || fail "budgets" "$dir/out" "$dir/err"
 	cat "$dir/json" >>"$dir/all.json"
-	python3 - "$dir/json" "$dir/out" <<'PY' || fail "budgets" "$dir/json" "$dir/out"
+	python3 - "$dir/json" "$dir/out" "$devices" "$of" "$managers" <<'PY' ||
 import json, sys
 
 lines = [json.loads(line) for line in open(sys.argv[1])]
 rows = [line.split() for line in open(sys.argv[2]) if "x1024" in line]
 page = 2 << 20
-assert len(lines) == len(rows) == 1 + 2 + 2 * 3 * 4, (len(lines), len(rows))
+devices, asked, managers = (text.split(",") for text in sys.argv[3:])
+nr = 1 + len(devices) * (1 + len(managers) * len(asked))
+assert len(lines) == len(rows) == nr, (len(lines), len(rows), nr)
 budgets = {}
 limit = {}
 for r, row in zip(lines, rows):
@@ -147,15 +153,24 @@ for (manager, devices), of in budgets.items():
     slab, halo = -(-6144 // devices), 2 if devices > 2 else 1
     least, most = 2 * 4096 * (slab + halo), 2 * 4096 * (slab + halo) + 4 * page
     assert least <= of[0] <= most, (manager, devices, of)
-    for percent, nr_bytes in zip((60, 30), of[1:]):
-        want = of[0] * percent // 100
+    assert len(of) == len(asked) > 1, of
+    for text, nr_bytes in zip(asked, of):
+        want = of[0] * int(text[:-1]) // 100 if text.endswith("%") else int(text[:-3]) << 20
         assert nr_bytes == want - want % page, (manager, devices, of)
-    assert of[3] == 8 << 20, of
 for r, row in zip(lines, rows):
     s = limit.get((r["parameters"].get("devices", 1), r["budget_bytes"]))
     if s and r["manager"].startswith("weir"):
         assert any(f"{100 * s / r['epoch_median_s']:.1f}" == cell for cell in row), (row, s)
 PY
+		fail "budgets" "$dir/json" "$dir/out"
+}
+
+# Under a sanitizer unit tests alone do so.
+if [ -n "${WEIR_TEST_LONG-}" ] && [ -z "${WEIR_SANITIZE-}" ]; then
+	budgets 2,3 100%,60%,30%,8MiB weir,weir+all,weir+nopublish
+elif [ -z "${WEIR_SANITIZE-}" ]; then
+	budgets 2 100%,60%,8MiB weir --epochs 1
+	budgets 3 100%,30% weir,weir+all,weir+nopublish --epochs 1
 fi
 
 # als: the same factors everywhere; the usual size in little time.
@@ -183,8 +198,8 @@ for r in lines:
         assert moved == others * p["bytes"] * rounds, (r["manager"], p, moved)
 PY
 }
-factors=300x80
-[ -z "${WEIR_SANITIZE-}" ] || factors=100x40
+factors=100x40
+[ -z "${WEIR_TEST_LONG-}" ] || [ -n "${WEIR_SANITIZE-}" ] || factors=300x80
 als --size $factors --check --iterations 2 --devices 1,2,4 --manager single,memcpy,overlap,rdl,weir
 [ -n "${WEIR_SANITIZE-}" ] || als --iterations 3
 [ -n "${WEIR_SANITIZE-}" ] || python3 - "$dir/json" <<'PY' || fail "als: times" "$dir/json"
@@ -229,11 +244,13 @@ all=single,memcpy,overlap,rdl,weir,weir+all,weir+whole,weir+nopublish
 graphs pagerank --devices $devices --kron $scale --degree 8 --check --iterations 4 --manager $all
 graphs sssp --devices $devices --kron $scale --degree 8 --check --manager ${all%,*}
 if [ -z "${WEIR_SANITIZE-}" ]; then
-	graphs pagerank --devices 3 --kron 20 --degree 1 --check --iterations 2 --gpu-budget 60% \
+	graphs pagerank --devices 3 --kron 20 --degree 1 --check --iterations 2 --epochs 1 --gpu-budget 60% \
 		--manager single,weir
-	graphs pagerank --devices=2,4 --kron 24 --iterations 5 --manager $all
+	scale=22
+	[ -z "${WEIR_TEST_LONG-}" ] || scale=24
+	graphs pagerank --devices=2,4 --kron $scale --iterations 5 --manager $all
 	cp "$dir/json" "$dir/pagerank"
-	graphs sssp --devices 2,4 --kron 24 --manager $all
+	graphs sssp --devices 2,4 --kron $scale --manager $all
 	cat "$dir/json" >>"$dir/pagerank"
 	python3 - "$dir/pagerank" <<'PY' || fail "graphs: times" "$dir/pagerank"
 import json, sys
@@ -297,11 +314,11 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 	grep -q "kernels are those of single" "$dir/out" || fail "nothing on kernels" "$dir/out"
 	bench diffusion 10 --size 16 --iterations 2 --epochs 3
 	bounds measured
-	als --size 60x20 --check --iterations 2 --devices 1,3
+	als --size 40x20 --check --iterations 2 --devices 1,3
 	bounds measured
 	graphs pagerank --devices 1,3 --kron 8 --check --iterations 2
 	bounds measured
-	graphs sssp --devices 1,3 --kron 8 --check --manager rdl,overlap,single,weir
+	graphs sssp --devices 1,3 --kron 7 --check --manager rdl,overlap,single,weir
 	bounds measured
 	"$weir" bench jacobi --size 64x128 --devices 1,2 --manager overlap,memcpy --iterations 9 \
 		--json "$dir/json" >"$dir/out"
@@ -344,7 +361,7 @@ PY
 
 # Over slow links weir sends elements as packets. The table of --verbose has the same numbers.
 if [ -z "${WEIR_SANITIZE-}" ]; then
-	"$weir" bench pagerank --machine gv100x16-pcie3 --devices 8 --kron 24 --iterations 1 --manager \
+	"$weir" bench pagerank --machine gv100x16-pcie3 --devices 8 --kron $scale --iterations 1 --manager \
 		overlap,weir --verbose --json "$dir/json" >"$dir/out" || fail "--verbose" "$dir/out"
 	python3 - "$dir/json" "$dir/out" <<'PY' || fail "--verbose: numbers" "$dir/json" "$dir/out"
 import json, sys
