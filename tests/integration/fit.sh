@@ -129,13 +129,13 @@ with open(sys.argv[2], "w", encoding="utf-8") as file:
 END
 refused 'describes another machine' --machine cuda --measured "$dir/other.json" --nodes 2k \
 	--manager native
-bench --machine cuda --measured "$dir/made.json" --nodes 2k --slice 20k --hidden 64 --epochs 2 \
+bench --machine cuda --measured "$dir/made.json" --nodes 1k --slice 20k --hidden 32 --epochs 2 \
 	--manager native --fit-kernels "$dir/gpu.json" --json "$dir/gpu.out"
 "$WEIR" info --machine "$dir/gpu.json" >"$dir/out" 2>&1 || fail "a fitted description" "$dir/out"
 grep -q '^kernel scatter_add' "$dir/out" || fail "no kernels" "$dir/out"
 grep -q '"in_memory":"measured","bound":"measured"' "$dir/gpu.out" ||
 	fail "the reference was not measured" "$dir/gpu.out"
-bench --machine "$dir/gpu.json" --nodes 2k --slice 20k --hidden 64 --manager native,weir
+bench --machine "$dir/gpu.json" --nodes 1k --slice 20k --hidden 32 --manager native,weir
 
 # What does not fit the GPU has a reference all the same, and says which.
 FAKECUDA_HBM_BYTES=4194304 bench --machine cuda --nodes 3k --slice 4k --hidden 48 --check \

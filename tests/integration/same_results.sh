@@ -6,8 +6,8 @@
 # of it, and those of host memory used in place. That blocks moved, and were used in place, is
 # checked beside it. Needs WEIR and SOURCE_DIR. Prints a line a test.
 #
-# Takes 12 s of a processor: real training, with 1,500 blocks so that many move. WEIR_TEST_LONG: with
-# wider layers, and blocks as much larger.
+# Takes 10 s of a processor: real training, with 1,500 blocks so that many move. WEIR_TEST_LONG: with
+# more nodes and wider layers, and blocks as much larger.
 #
 # Labels: slow
 # Long: yes
@@ -20,11 +20,11 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-width="--hidden 64" block=4096
-[ -z "${WEIR_TEST_LONG-}" ] || width="" block=16384
+width="--nodes 2k --hidden 64" block=4096
+[ -z "${WEIR_TEST_LONG-}" ] || width="--nodes 5k" block=16384
 # Small slices and blocks, so that there are 1,500 blocks and many brackets; with the two epochs of
 # warm-up, the last two follow a plan.
-common="--machine laptop --nodes 5k --slice 1k $width --block-size $block --data real"
+common="--machine laptop --slice 1k $width --block-size $block --data real"
 common="$common --epochs 2"
 
 # result FILE MANAGER: its line.
