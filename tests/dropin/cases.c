@@ -306,7 +306,7 @@ static void free_beside(int mode)
 	pthread_t thread;
 
 	show("alloc", cu.cuMemAlloc(&other, 4096));
-	for (int time = 0; time < 6; time++) {
+	for (int time = 0; time < 3; time++) {
 		allocate_all(addr, works);
 		show("begin", cuStreamBeginCapture_v2(stream, mode));
 		show("captured", launch(fill, stream, (void *[]){&other, &nr, &value}));

@@ -127,7 +127,7 @@ static void gather_from(CUdeviceptr from)
 	uint64_t nr = NR_POINTED;
 
 	grow(ARRAYS);
-	for (unsigned time = 1; time < 14; time++) {
+	for (unsigned time = 1; time < 6; time++) {
 		use_from(FIRST, time, stream);
 		LAUNCH("gather", stream, &out, &from, &nr);
 		OK(cu.cuStreamSynchronize(stream));
@@ -170,7 +170,7 @@ static void variable(void)
 	OK(cu.cuModuleGetGlobal(&table, &bytes, module, "table"));
 	OK(cu.cuMemcpyHtoD(table, &array[3], sizeof(array[3])));
 	grow(ARRAYS);
-	for (unsigned time = 1; time < 14; time++) {
+	for (unsigned time = 1; time < 6; time++) {
 		use_from(FIRST, time, stream);
 		LAUNCH("load_table", stream, &out, &nr);
 		OK(cu.cuStreamSynchronize(stream));
@@ -204,7 +204,7 @@ static void grow_and_set(CUcontext queued)
 	uint64_t value = 77;
 
 	grow(ARRAYS);
-	for (unsigned time = 1; time < 9; time++)
+	for (unsigned time = 1; time < 4; time++)
 		use_from(FIRST, time, stream);
 	LAUNCH("store_flag", stream, &flag, &value);
 	sync_context(queued);
@@ -337,13 +337,13 @@ static void capture(void)
 	for (unsigned n = FIRST / 2; n < FIRST; n++)
 		fill(n, 300 + n, stream);
 	grow(ARRAYS);
-	for (unsigned time = 1; time < 6; time++) {
+	for (unsigned time = 1; time < 4; time++) {
 		use_from(FIRST, time, other);
 		(void)usleep(4000);
 	}
 	fill(FIRST, 299, stream);
 	during = captured(stream);
-	for (unsigned time = 6; time < 12; time++) {
+	for (unsigned time = 6; time < 10; time++) {
 		use_from(0, time, other);
 		OK(cuGraphLaunch(during, stream));
 		OK(cuGraphLaunch(before, stream));
@@ -364,7 +364,7 @@ static void *launch_on(void *arg)
 	const unsigned first = 2 * *(const unsigned *)arg;
 	CUstream stream;
 	uint64_t nr = WORDS, one = 1;
-	unsigned left = 20;
+	unsigned left = 8;
 
 	OK(cu.cuCtxSetCurrent(context));
 	stream = stream_make(*(const unsigned *)arg % 2 ? NON_BLOCKING : 0);
@@ -392,7 +392,8 @@ static void threads(void)
 	}
 	while (nr_arrays < ARRAYS) {
 		grow(nr_arrays + 1);
-		use_from(2 * THREADS, nr_arrays, stream);
+		if (nr_arrays % 4 == 0)
+			use_from(2 * THREADS, nr_arrays, stream);
 	}
 	atomic_store(&grown, true);
 	for (unsigned t = 0; t < THREADS; t++)

@@ -19,8 +19,8 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGraphDestroy(CUgraph graph);
 
-enum { PASSES = 24, SLICE_PASSES = 6, TIMES = 4, ROUNDS = 12, LAUNCHES = 300, RELAXED = 2 };
-enum { SLICES = 20, SLICE_BYTES = 4 << 20, SLICE_WORDS = SLICE_BYTES / 4 };
+enum { PASSES = 12, SLICE_PASSES = 4, TIMES = 4, ROUNDS = 8, LAUNCHES = 200, RELAXED = 2 };
+enum { SLICES = 17, SLICE_BYTES = 4 << 20, SLICE_WORDS = SLICE_BYTES / 4 };
 
 static void pass_begin(uint64_t pass, CUstream stream)
 {

@@ -5,8 +5,8 @@
 # `weir run` from the outside: a program that knows nothing of weir computes the same under it on the
 # driver without a GPU, however it reaches the driver and with less GPU memory than it allocates;
 # what is said of it, and recorded; and what is refused. Needs WEIR, BUILD_DIR, SOURCE_DIR,
-# FAKECUDA_DRIVER, CC and python3. Prints a line a test. WEIR_TEST_LONG: arrays of megabytes, with
-# more budgets and modes.
+# FAKECUDA_DRIVER, CC and python3. Prints a line a test. WEIR_TEST_LONG: arrays of megabytes, more
+# passes, and all budgets and modes for all ways to the driver and all programs.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
@@ -31,9 +31,12 @@ under()
 }
 
 # Every way to the driver, everywhere in memory: the same sums as without weir.
+passes=4
+[ -z "${WEIR_TEST_LONG-}" ] || passes=12
 for ways in "" "--reach dlsym --threads 3 --streams 4" "--reach proc --async --ask" \
 	"--reach proc-first --async --threads 4" "--reach per-thread --async --threads 3" \
 	"--async --streams 0 --threads 2 --arrays 30 --bytes 262144 --ask"; do
+	ways="$ways --passes $passes"
 	# shellcheck disable=SC2086 # words
 	"$program" $ways >plain || fail "the program fails by itself" plain
 	for budget in 60MiB 1MiB; do
@@ -54,8 +57,9 @@ if grep -q '^weir:' err; then
 fi
 echo "ok - a wrong word is found, and is the program's own failure"
 
-# Where memory moves: the same sums with a half and a fifth of it, by every way; what came and went
-# is told, and no block moved beneath a kernel.
+# Where memory moves: the same sums with a half and a fifth of it, by every way, each in one mode
+# with the one and in the other with the other; what came and went is told, and no block moved
+# beneath a kernel.
 few=131072
 [ -z "${WEIR_TEST_LONG-}" ] || few=1048576
 for ways in "--arrays 10 --bytes $((2 * few))" "--arrays 10 --bytes $((2 * few)) --async --streams 3" \
@@ -63,14 +67,16 @@ for ways in "--arrays 10 --bytes $((2 * few))" "--arrays 10 --bytes $((2 * few))
 	"--arrays 8 --bytes $few --reach proc-first --streams 0 --threads 2 --ask" \
 	"--arrays 8 --bytes $((2 * few)) --reach per-thread --threads 2 --async"; do
 	# shellcheck disable=SC2086 # words
-	"$program" $ways >plain || fail "the program fails by itself" plain
-	take_modes "$((4 * few))" "$((10 * few))" # budgets
-	for mode in safe fast; do
-		for budget in $modes; do
-			rm -f report
+	"$program" $ways --passes $passes >plain || fail "the program fails by itself" plain
+	take_modes "safe fast" "" # that which has the smaller budget, and the other one the larger
+	for first in $modes; do
+		for mode in safe fast; do
+			budget=$((4 * few))
+			[ "$first" = $mode ] || budget=$((10 * few))
+			: >report
 			# shellcheck disable=SC2086 # words
 			FAKECUDA_REPORT="$dir/report" under 0 --mode $mode --when always --gpu-budget $budget \
-				--stats moved.json -- "$program" $ways
+				--stats moved.json -- "$program" $ways --passes $passes
 			cmp -s plain out || fail "'$ways' differs, $mode with $budget" plain out err
 			has err '^weir: .* came to it over the link, and .* went back; .*'
 			has report ' races 0 .* problem none$'
@@ -78,10 +84,12 @@ for ways in "--arrays 10 --bytes $((2 * few))" "--arrays 10 --bytes $((2 * few))
 		done
 	done
 done
-under 0 --mode fast --when always --explain --gpu-budget 10MiB -- "$program" --arrays 10 --bytes 2097152
+under 0 --mode fast --when always --explain --gpu-budget 10MiB -- "$program" --arrays 10 --bytes 2097152 \
+	--passes 4
 has err '^weir: kernel gather may use any allocation: an allocation that it names holds' \
 	'may use any allocation: memory of the driver.s holds addresses'
-under 0 --mode fast --gpu-budget 8MiB --trace moved.trace -- "$program" --arrays 8 --bytes 2097152
+under 0 --mode fast --gpu-budget 8MiB --trace moved.trace -- "$program" --arrays 8 --bytes 2097152 \
+	--passes 4
 "$WEIR" replay moved.trace --machine h200 --manager weir --gpu-budget 8MB --no-think >out 2>err ||
 	fail "the trace of memory that moves cannot be replayed" out err
 echo "ok - programs compute the same while their memory moves"
@@ -111,14 +119,16 @@ every=$(sed -n 's/^marks *//p' out) # the last one is the end's
 has out 'weir +[0-9.]+' 'native +[0-9.]+'
 echo "ok - what launches name is recorded, and replayed"
 
-# What programs rarely do: the same results as without weir, no race that it would not have, and,
-# with a trace, the same again.
+# What programs rarely do: the same results as without weir, and no race that it would not have, by
+# turns without a trace and with one.
 for name in sizes destroy other-context same-context kept \
 	per-thread child child-uses pool refused frees free-relaxed free-local; do
 	FAKECUDA_DEVICES=2 timeout 20 "$cases" $name >plain || fail "case $name fails" plain
-	take_modes "" --trace
-	for trace in "" ${modes:+"--trace cases.trace"}; do
-		rm -f report
+	take_modes "plain trace" ""
+	for how in $modes; do
+		trace=
+		[ "$how" = plain ] || trace="--trace cases.trace"
+		: >report
 		# shellcheck disable=SC2086 # words
 		FAKECUDA_DEVICES=2 FAKECUDA_REPORT="$dir/report" timeout 20 \
 			"$WEIR" run --mode fixed --gpu-budget 30MiB --host-budget 30MiB $trace \
@@ -127,6 +137,7 @@ for name in sizes destroy other-context same-context kept \
 		has err '^weir: GPU 0: '
 		[ "$(grep -c '^weir: .* at most' err)" = 1 ] || fail "$name: not one summary" err
 		has report ' races 0 unmaps 0 .* problem none$'
+		has "$name.json" '"lost_bytes": 0,'
 	done
 done
 has kept.json '"allocations_reused": 3,'
@@ -136,9 +147,11 @@ echo "ok - what programs rarely do"
 # before can do all; a capture is not spoiled by another thread's cuMemFree(), and the memory comes back.
 for name in child-uses child-first free-relaxed free-local; do
 	timeout 20 "$cases" $name >plain || fail "case $name fails" plain
-	for mode in fixed "safe --when always" "fast --when oom" \
+	fixed=${WEIR_TEST_LONG:+fixed}
+	[ $name != child-first ] || fixed=fixed # the others ran in that mode above
+	for mode in $fixed "safe --when always" "fast --when oom" \
 		${WEIR_TEST_LONG:+"safe --when oom" "fast --when always"}; do
-		rm -f report
+		: >report
 		# shellcheck disable=SC2086 # words
 		FAKECUDA_REPORT="$dir/report" timeout 30 "$WEIR" run --mode $mode --gpu-budget 16MiB \
 			--host-budget 44MiB --stats case.json -- "$cases" $name >out 2>err ||

@@ -47,7 +47,7 @@ replay()
 for name in reads writes; do
 	"$programs/steady" $name >plain || fail "the program fails by itself: $name" plain
 	timeout 60 "$WEIR" run --mode fast --gpu-budget 512KiB --trace $name.trace \
-		--mark store_flag:4 -- "$programs/steady" $name >out 2>err || fail "$name exits with $?" out err
+		--mark store_flag:2 -- "$programs/steady" $name >out 2>err || fail "$name exits with $?" out err
 	cmp -s plain out || fail "$name differs" plain out err
 	replay $name.trace $name.recorded
 	if grep -q 'kinds' out; then

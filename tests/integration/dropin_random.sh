@@ -5,7 +5,7 @@
 # Random programs (tests/dropin/random) on the driver without a GPU, by themselves and under
 # `weir run` in each mode, with a third and a half of the memory that they allocate. Needs WEIR,
 # BUILD_DIR, SOURCE_DIR, FAKECUDA_DRIVER. Prints a line a test, and what repeats a program that is
-# wrong. WEIR_TEST_LONG: 50 times as many, and some with all work held up.
+# wrong. WEIR_TEST_LONG: 100 times as many, and some with all work held up.
 #
 # A library cannot be put before a sanitizer's: a build with one runs the programs by themselves.
 #
@@ -18,7 +18,7 @@ set -u
 export FAKECUDA_GRANULARITY=16384 FAKECUDA_REPORT="$dir/report"
 random=$programs/random
 bytes=786432 # that live at most, in blocks of 16 KiB
-seeds=20
+seeds=10
 
 # right WHAT COMMAND...: all programs are right, and nothing had no order.
 right()

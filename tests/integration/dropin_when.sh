@@ -5,8 +5,8 @@
 # `weir run --when oom`, the default: programs that know nothing of weir are left alone while their memory fits,
 # on the driver without a GPU, and compute the same when it does not from some point on, whatever was
 # queued, copied, captured or freed before. Needs WEIR, BUILD_DIR, SOURCE_DIR and FAKECUDA_DRIVER.
-# Prints a line a test. WEIR_TEST_LONG: more ways to the driver, budgets and repetitions,
-# and mode safe for all programs, else for each second one.
+# Prints a line a test. WEIR_TEST_LONG: more ways to the driver, budgets and repetitions, and modes
+# safe and fast for all programs; else most run in one, that which dropin_modes.sh has not.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one; unit.when is for
 # the others.
@@ -48,7 +48,7 @@ all_ways()
 	shift
 	set -- --arrays $arrays --bytes $bytes --passes 3 --threads "$threads" --copied "$@"
 	"$programs/program" "$@" >plain || fail "the program fails by itself: $*" plain
-	take_modes fast safe
+	take_modes "fast safe" ""
 	for mode in $modes; do
 		same "$mode" 60MiB "$programs/program" "$@"
 		was_left_alone
@@ -63,10 +63,10 @@ all_ways()
 
 all_ways 1
 all_ways 2 --reach dlsym --streams 3 --async
-all_ways 3 --reach proc-first --async
 all_ways 3 --reach per-thread --async --streams 0
-all_ways 1 --reach per-thread --spin --streams 2
+all_ways 3 --reach proc-first --async
 all_ways 1 --spin --async --streams 3
+all_ways 1 --reach per-thread --spin --streams 2
 if [ -n "${WEIR_TEST_LONG-}" ]; then
 	for reach in linked dlsym proc proc-first per-thread; do
 		for streams in 0 1 2 3; do
@@ -83,12 +83,12 @@ echo "ok - programs compute the same, and are left alone while all fits"
 
 # What was copied, queued, freed and captured before memory moves, with a third of what there is.
 for round in 1 ${WEIR_TEST_LONG:+2 3 4 5 6 7 8 9 10}; do
-	for name in copied copied-unified copied-on variable running running-destroyed \
+	for name in copied copied-unified copied-on variable ${WEIR_TEST_LONG:+running} running-destroyed \
 		running-context blocked freed capture threads growers; do
-		timeout 30 "$programs/late" $name >plain || fail "$name fails by itself" plain
-		take_modes fast safe
+		timeout 30 "$programs/late" "$name" >plain || fail "$name fails by itself" plain
+		take_modes "fast safe" ""
 		for mode in $modes; do
-			same "$mode" 1MiB "$programs/late" $name
+			same "$mode" 1MiB "$programs/late" "$name"
 			was_switched
 		done
 	done
@@ -98,6 +98,7 @@ timeout 30 "$programs/late" running >plain || fail "running fails by itself" pla
 for mode in safe fast; do
 	for try in 1 2 3 4 5 6 7 8 9 10; do
 		same "$mode" 1MiB "$programs/late" running
+		was_switched
 		! grep -q '"moves": true,' stats.json || break
 	done
 	has stats.json '"moves": true,' '"moved_in_bytes": [1-9]' '"switch_waited_ns": [1-9]'
@@ -105,27 +106,35 @@ done
 echo "ok - what was before does not matter ($round rounds, $try tries)"
 
 # What kernels use beyond what their launches name, and copies of all kinds.
+turn=0
 for name in hidden/copied hidden/copied-async hidden/copied-unified hidden/copied-on \
 	hidden/variable hidden/list hidden/graph textures/linear textures/picture textures/maps \
-	streams/side streams/other-context streams/waiting streams/waiting-chain \
+	streams/other-context streams/side streams/waiting streams/waiting-chain \
 	streams/waiting-thread; do
 	timeout 30 "$programs/${name%/*}" "${name#*/}" >plain || fail "$name fails by itself" plain
-	take_modes fast safe
+	take_modes "fast safe" ""
 	for mode in $modes; do
 		same "$mode" 512KiB "$programs/${name%/*}" "${name#*/}"
 		was_switched
 	done
 done
 # In mode fast what kernels store, or follow in some launches alone, may end with a fault.
+turn=0
 for name in stored stored-large stored-late both-modes; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
-	same safe 512KiB "$programs/hidden" $name
-	was_switched
+	take_modes "none safe" ""
+	for mode in $modes; do
+		[ "$mode" != none ] || continue # dropin_modes.sh has it in mode safe
+		same safe 512KiB "$programs/hidden" $name
+		was_switched
+	done
 	right_or_explained 512KiB oom "$programs/hidden" $name
 done
+turn=0
 for streams in all thread; do
 	timeout 30 "$programs/copies" $streams >plain || fail "copies fail by themselves" plain
-	for mode in safe fast; do
+	take_modes "fast safe" ""
+	for mode in $modes; do
 		same "$mode" 1MiB "$programs/copies" $streams
 		was_switched
 		same "$mode" 32MiB "$programs/copies" $streams
@@ -135,9 +144,9 @@ done
 echo "ok - what a launch does not name is there, and so is what is copied"
 
 # Full budgets are out of memory, for the allocation alone.
-timeout 30 "$programs/streams" full >plain || fail "full fails by itself" plain
+FAKECUDA_HBM_BYTES=8388608 timeout 30 "$programs/streams" full >plain || fail "full fails by itself" plain
 for mode in safe fast; do
-	timeout 30 "$WEIR" run --mode $mode --when oom --gpu-budget 1MiB --host-budget 4MiB -- \
+	timeout 30 "$WEIR" run --mode $mode --when oom --gpu-budget 1MiB --host-budget 2MiB -- \
 		"$programs/streams" full >out 2>err || fail "full exits with $? in mode $mode" out err
 	cmp -s plain out || fail "full differs in mode $mode" plain out err
 	has err '^weir: .* asked for, and both budgets are full' 'from here on memory moves$'

@@ -24,20 +24,24 @@ without_sanitizer()
 	fi
 }
 
-# take_modes ALWAYS OTHERS: the modes in which the next one of many alike programs runs go to
-# $modes: those that have most to do with what the program does, and each second time one of the
-# others, in turn; all with WEIR_TEST_LONG.
+# take_modes MOST OTHERS: the modes in which the next one of many alike programs runs go to $modes:
+# the next one of those that have most to do with what the program does, and each fourth time one of
+# the others, too, in turn; all with WEIR_TEST_LONG. With $turn set back to 0, the first is next.
 turn=0
 take_modes()
 {
 	turn=$((turn + 1))
+	modes="$2 $1"
+	[ -z "${WEIR_TEST_LONG-}" ] || return 0
+	others=$2
+	# shellcheck disable=SC2086 # words
+	set -- $1
+	shift $(((turn - 1) % $#))
 	modes=$1
-	if [ -n "${WEIR_TEST_LONG-}" ]; then
-		modes="$2 $1"
-	elif [ $((turn % 2)) = 1 ]; then
+	if [ -n "$others" ] && [ $((turn % 4)) = 1 ]; then
 		# shellcheck disable=SC2086 # words
-		set -- $2
-		shift $((turn / 2 % $#))
+		set -- $others
+		shift $((turn / 4 % $#))
 		modes="$1 $modes"
 	fi
 }
@@ -54,7 +58,7 @@ same()
 	fixed* | *--when*) when= ;;
 	*) when='--when always' ;;
 	esac
-	rm -f report
+	: >report
 	# shellcheck disable=SC2086 # words
 	timeout 60 "$WEIR" run --mode "$mode" $when $options --gpu-budget "$budget" --stats stats.json -- \
 		"$@" >out 2>err || fail "$* exits with $? in mode $mode with $budget" out err report
