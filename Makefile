@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Short names for what CMake does. Needs make and sh; `make demo`, `make check`, `make check-long`
-# and `make deps` install the rest on Debian.
+# Short names for what CMake does. Needs make and sh; `make demo`, `make deps` and all that begins
+# with `make check` install the rest on Debian.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 
 export DESTDIR
 
-.PHONY: all cuda demo check check-long lint format install uninstall clean deps help
+.PHONY: all cuda demo check check-sanitized check-long lint format install uninstall clean deps help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -29,6 +29,10 @@ demo:
 check:
 	@tools/install-deps build check
 	@tools/check
+
+check-sanitized:
+	@tools/install-deps build check
+	@CHECK_STEPS='asan tsan' tools/check
 
 check-long:
 	@tools/install-deps build check
@@ -63,8 +67,9 @@ help:
 	@echo 'make all      build into build/; the program is build/weir'
 	@echo 'make cuda     compile the CUDA kernels into build/, where nvcc is'
 	@echo 'make demo     install what is missing, build, run the demonstration'
-	@echo 'make check    install what is missing, build, run all tests'
-	@echo 'make check-long  what of that can go on for ever, for most of an hour'
+	@echo 'make check    install what is missing, build, run the tests'
+	@echo 'make check-sanitized  the tests under sanitizers, and fuzzers'
+	@echo 'make check-long  what of that can go on for ever, for hours'
 	@echo 'make lint     linters alone'
 	@echo 'make format   format the C sources in place'
 	@echo 'make install  install to PREFIX (now $(PREFIX)), below DESTDIR'

@@ -4,8 +4,8 @@
 # DESTDIR is honoured by CMake itself. What is installed can be moved as a whole.
 
 add_custom_target(product)
-if(TARGET tests_optimised)
-	add_dependencies(tests_optimised product) # integration.install installs it
+if(TARGET tests_plain)
+	add_dependencies(tests_plain product) # integration.install installs it
 endif()
 
 # Manual pages: docs/man/NAME.SECTION.scd, built with everything else. The library alone has those of

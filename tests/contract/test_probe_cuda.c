@@ -9,7 +9,7 @@
  *
  * Takes 8 s of a processor: a whole measurement for each call that fails.
  *
- * Labels: threads optimised
+ * Labels: threads
  * Timeout: 300
  * Long: yes
  * Links: cuda-fake
@@ -371,7 +371,7 @@ static void calls_fail(int nr_devices, uint64_t nr_tried)
 
 static void test_probe_cuda_driver_calls_fail(void **state)
 {
-	static const struct test_amount failures = {5, 2, 200};
+	static const struct test_amount failures = {3, 2, 200};
 
 	(void)state;
 	if (TEST_TSAN && !getenv("WEIR_TEST_LONG"))

@@ -10,7 +10,6 @@
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
-# Labels: optimised
 # Long: yes
 set -u
 

@@ -12,7 +12,6 @@
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
-# Labels: optimised
 # Timeout: 300
 # Long: yes
 set -u

@@ -11,7 +11,6 @@
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
-# Labels: optimised
 # Timeout: 240
 # Long: yes
 set -u

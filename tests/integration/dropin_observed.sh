@@ -9,8 +9,6 @@
 # test.
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
-#
-# Labels: optimised
 set -u
 
 # shellcheck source=/dev/null

@@ -9,7 +9,6 @@
 #
 # A library cannot be put before a sanitizer's: a build with one runs the programs by themselves.
 #
-# Labels: optimised
 # Long: yes
 set -u
 

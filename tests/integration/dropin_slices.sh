@@ -9,7 +9,6 @@
 #
 # A library cannot be put before a sanitizer's, so this is for builds without one.
 #
-# Labels: optimised
 # Long: yes
 set -u
 

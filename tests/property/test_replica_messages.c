@@ -5,7 +5,6 @@
  * waits on the host, so that up to some tens of messages are under way both ways. Also run on GPUs,
  * 100,000 times (MESSAGES says how often).
  *
- * Labels: optimised
  * Long: yes
  */
 #include <setjmp.h>

@@ -4,8 +4,6 @@
  * against conjugate gradients in double precision; the factors at the end, bit by bit, under every
  * manager, on any number of devices, with little memory; what moves; no manager is faster than the
  * lower bound.
- *
- * Labels: optimised
  */
 #include <math.h>
 #include <stdlib.h>

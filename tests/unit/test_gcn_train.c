@@ -3,7 +3,7 @@
  * Training as a whole: it learns what is there to be learnt, and its losses are the same bit for
  * bit for every number of threads and wherever the tensors lie.
  *
- * Labels: threads optimised
+ * Labels: threads
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * for graphs of many shapes; the lines that are counted are those of a plain model; every failure
  * of a backend leaves nothing behind.
  *
- * Labels: threads optimised
+ * Labels: threads
  * Long: yes
  */
 #include <errno.h>

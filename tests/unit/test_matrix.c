@@ -4,7 +4,7 @@
  * loops; right under every manager, for parameters at random; what is wrong is found; every failure
  * of a backend leaves nothing behind.
  *
- * Labels: threads optimised
+ * Labels: threads
  * Timeout: 300
  * Long: yes
  */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replicated ranges: what one device writes, others read in their own copies. Also run on GPUs.
- *
- * Labels: optimised
  */
 #include <errno.h>
 #include <setjmp.h>

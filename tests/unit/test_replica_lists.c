@@ -2,8 +2,6 @@
 /*
  * Lists of elements: what a device that gathers is sent of a replicated range, by each mechanism.
  * Elements are of the size of a test's words. Also run on GPUs.
- *
- * Labels: optimised
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -7,8 +7,6 @@
  *
  * Also run on the CUDA backend with the driver without a GPU, which outside debug mode says no more
  * than the log.
- *
- * Labels: optimised
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -4,7 +4,6 @@
  * loops, bit by bit, under every manager, for any number of devices and shapes at random; a halo
  * that is lost is found; what moves; every failure of a backend leaves nothing behind.
  *
- * Labels: optimised
  * Timeout: 300
  * Long: yes
  */

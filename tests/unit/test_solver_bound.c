@@ -3,8 +3,6 @@
  * The lower bound of a solver's pass: each part against times by hand; the longest chain against
  * all chains, one by one; no manager is faster, on machines, fields and numbers of devices at
  * random, and in each regime one comes close to it.
- *
- * Labels: optimised
  */
 #include <math.h>
 

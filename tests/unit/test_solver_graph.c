@@ -5,7 +5,6 @@
  * CPU's algorithms; the vector at the end, bit by bit, under every manager, on any number of
  * devices, with little memory; what moves; the lower bound by hand, and that no manager is faster.
  *
- * Labels: optimised
  * Long: yes
  */
 #include <errno.h>

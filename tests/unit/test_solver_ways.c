@@ -8,7 +8,7 @@
  * nothing to choose, as they have no lists. So the manager here is a test's own, on the public API:
  * it forces a way, and gives each device a list of all that others wrote and it reads.
  *
- * Labels: optimised threads
+ * Labels: threads
  * Long: yes
  */
 #include <errno.h>

@@ -2,8 +2,6 @@
 /*
  * WEIR_ATOMIC: brackets of several devices that use the same bytes at the same time, by atomics of
  * system scope, in ordinary ranges and at the one copy of replicated ones. Also run on GPUs.
- *
- * Labels: optimised
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,6 @@
  * What a space's own structures take of the host's memory: 90 GB in blocks of 2 MiB, the smallest
  * that GPUs map, all backed and planned, take less than 40 MB; what the simulator keeps of its
  * chunks is in that.
- *
- * Labels: optimised
  */
 #include <malloc.h>
 

@@ -5,8 +5,6 @@
  * open left the pool closed and nothing pinned, one that did not end is open; the budget is held;
  * what failed works when it is tried again; in the end the words are right, and nothing is left in
  * the simulator. Under a sanitizer one call in seven fails.
- *
- * Labels: optimised
  */
 #include "src/core/space.h"
 #include "tests/property/test_faults_hook.h"

@@ -2,8 +2,6 @@
 /*
  * Plans of programs that differ a little now and then: they are followed again after that, with
  * the contents right, and with the time of an iteration as it was.
- *
- * Labels: optimised
  */
 #include "src/residency/residency.h"
 #include "tests/support/amount.h"

@@ -2,8 +2,6 @@
 /*
  * Chunks change hands, and calls of the backend fail meanwhile: the program tries again or gives
  * up, and no contents are lost but those it gave up. Under a sanitizer one call in seven fails.
- *
- * Labels: optimised
  */
 #include <errno.h>
 

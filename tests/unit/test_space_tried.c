@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans of one repetition are compared by what a period takes under them, and the best is followed.
- *
- * Labels: optimised
  */
 #include <math.h>
 #include <stdlib.h>

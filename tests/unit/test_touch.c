@@ -4,7 +4,7 @@
  * a plain model has them, for parameters at random; what is wrong is found; every failure of a
  * backend leaves nothing behind.
  *
- * Labels: threads optimised
+ * Labels: threads
  * Long: yes
  */
 #include <errno.h>
