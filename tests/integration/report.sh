@@ -33,7 +33,7 @@ empty()
 	[ -z "$(ls -A temporary)" ] || fail "a temporary file is left: $(ls temporary)"
 }
 
-# page NAME RESULTS...: NAME.html of them, held against them.
+# page NAME RESULTS...: NAME.html of them, for held(). Neither may change before that.
 page()
 {
 	name=$1
@@ -43,10 +43,28 @@ page()
 	grep -Eq "^$name.html: a page of [0-9]+ results?, with [0-9]+ charts?$" out ||
 		fail "report $* does not say where the page is"
 	empty
-	python3 "$SOURCE_DIR/tests/integration/report_page.py" "$name.html" "$@" >out 2>err || {
+	echo "$name.html $*" >>pages
+}
+
+# held: each page of page() is held against its results.
+held()
+{
+	python3 - "$SOURCE_DIR/tests/integration/report_page.py" pages <<'END' >out 2>err || {
+import runpy
+import sys
+
+program = sys.argv[1]
+with open(sys.argv[2], encoding="utf-8") as file:
+    pages = [line.split() for line in file]
+for page in pages:
+    sys.argv = [program, *page]
+    print("#", *page, flush=True)
+    runpy.run_path(program, run_name="__main__")
+END
 		cat out
-		fail "$name.html is not as it should be"
+		fail "the last page is not as it should be"
 	}
+	[ "$(grep -c '^ok - ' out)" -eq "$(wc -l <pages)" ] || fail "not each page is held against results"
 }
 
 lacks()
@@ -80,8 +98,8 @@ cmp -s plain.html again.html || fail "the page differs between two runs"
 cmp -s plain.html again.html || fail "the page differs through pipes"
 echo "ok - a real run; the same bytes again, and through pipes"
 
-bench --nodes 8M --gpu-budget 80% --manager weir --json sweep-80.json
-bench --nodes 8M --gpu-budget 50% --manager weir --json sweep-50.json
+bench --nodes 2M --gpu-budget 80% --manager weir --json sweep-80.json
+bench --nodes 2M --gpu-budget 50% --manager weir --json sweep-50.json
 page sweep sweep-80.json sweep-50.json
 has sweep.html '<title id="1-epochs-wide-t"' '\(the work needs 2.00 times that\)'
 lacks sweep.html 'id="set-2"'
@@ -124,10 +142,8 @@ has policy.html '>What policies bring</h3>' '>time of an epoch over that in memo
 "$WEIR" report policy.json -o policy.html --svg drawings >out 2>err ||
 	fail "report --svg exits with $?" err
 has out '^drawings: [0-9]+ drawings$'
-for drawing in drawings/*.svg; do
-	python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$drawing" ||
-		fail "$drawing is no XML"
-done
+python3 -c 'import sys, xml.dom.minidom as m; [m.parse(name) for name in sys.argv[1:]]' \
+	drawings/*.svg 2>err || fail "a drawing is no XML"
 has drawings/1-policies.svg '^<svg .*viewBox="-12 -12 ' 'prefers-color-scheme:dark' 'var.--eviction.'
 # Seventeen managers: curves and bars of each would be too many.
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
@@ -202,8 +218,7 @@ cat >timeline.json <<'TEXT'
 TEXT
 "$WEIR" report plain.json --timeline timeline.json -o timeline.html --png pictures >out 2>err ||
 	fail "a timeline: exits with $?"
-python3 "$SOURCE_DIR/tests/integration/report_page.py" timeline.html plain.json >out ||
-	fail "timeline.html: $(cat out)"
+echo "timeline.html plain.json" >>pages
 has timeline.html "weir &lt;15M&gt; &#39;x&#39; \`id\`</strong>: in 4.00 s" \
 	'hbm holds 15.0 GB on average, at most 20.0 GB; host holds 15.0 GB on average, at most 30.0 GB'
 for picture in 1-epochs 1-time 1-traffic residency; do
@@ -219,6 +234,8 @@ printf '%s\n%s\n' \
 	'{"schema":"weir-result-1","workload":"<b>w&</b>","parameters":{"nodes":5},"machine":"\"m\u0001`","manager":"b'"'"' . system(\"touch evil\") . '"'"'","status":"failed","error":"</table><img src=x onerror=y>"}' \
 	>hostile.json
 page hostile hostile.json
+held
+echo "ok - pages are as they should be"
 lacks hostile.html '<script' '<img' '<b>'
 has hostile.html '&lt;script&gt;alert\(1\)&lt;/script&gt; takes 2.00 s. Failed: b&#39; . system' '&lt;/table&gt;&lt;img'
 find . -name evil | grep -q . && fail "a name was run"
