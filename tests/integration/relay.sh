@@ -29,9 +29,9 @@ relay() {
 	[ "$(wc -l <"$dir/err")" -eq "$errors" ] || fail "$*: not $errors lines" "$dir/err"
 }
 
-# holds TEXT: a Python expression about the lines of $dir/out, and of() them that are such.
+# holds TEXT...: Python expressions about the lines of $dir/out, and of() them that are such.
 holds() {
-	python3 - "$dir/out" "$SOURCE_DIR/machines/h200x4.json" "$1" <<'END' || fail "not so: $1" "$dir/out"
+	python3 - "$dir/out" "$SOURCE_DIR/machines/h200x4.json" "$@" <<'END' >"$dir/not" 2>&1 ||
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 machine = json.load(open(sys.argv[2]))
@@ -47,8 +47,12 @@ def most(links, way):
 def usual(test, staged=True):
     """Not those of other sizes."""
     return [l for l in of(test, staged) if l["piece_bytes"] == 16 << 20 and l["buffers"] == 4]
-sys.exit(not eval(sys.argv[3]))
+
+for text in sys.argv[3:]:
+    if not eval(text):
+        sys.exit(text)
 END
+		fail "not so" "$dir/not" "$dir/out"
 }
 
 # Lines: in, out and both by the number of links; queued ones both ways from two on; both ways and
@@ -61,7 +65,7 @@ shapes='len(of("in")) + len(of("out")) + len(of("both")) == 3 * n + 3 * sizes an
 	all(len(l["samples_ns"]) == 2 and l["checked"] for l in lines)'
 shapes=${shapes//$'\n\t'/ }
 
-small=(--check --bytes 16MiB --piece 512KiB --samples 2)
+small=(--check --bytes 8MiB --piece 512KiB --samples 2)
 for n in 1 2 4; do
 	machine=h200x$n notes=0 sizes=5
 	[ $n -gt 1 ] || machine=h200 notes=1 sizes=2
@@ -73,14 +77,14 @@ done
 
 relay 0 --machine h200x4 --samples 1
 holds 'all(0.95 * most(l["links"], w) < l["gb_per_s"] <= most(l["links"], w)
-	for w in ("in", "out") for l in usual(w) if l["links"] > 1)'
-holds 'all([l["links"] for l in usual(t)] == [1, 2, 3, 4] for t in ("in", "out", "both"))'
-holds 'all(a["gb_per_s"] < 0.95 * b["gb_per_s"]
-	for t in ("in", "out", "both") for a, b in zip(usual(t), usual(t)[1:]))'
-holds 'all(l["gb_per_s"] < 1.02 * usual(w)[0]["gb_per_s"] for w in ("in", "out")
-	for l in of(w, False))'
-holds 'all(1 <= l["slowed"] < 1.1 and l["beside_kernels"] > 100 for l in of("kernels"))'
-holds 'all(l["apart_ns"]["p99"] < 0.05 * l["ns"]["median"] for l in usual("in") + usual("out"))'
+	for w in ("in", "out") for l in usual(w) if l["links"] > 1)' \
+	'all([l["links"] for l in usual(t)] == [1, 2, 3, 4] for t in ("in", "out", "both"))' \
+	'all(a["gb_per_s"] < 0.95 * b["gb_per_s"]
+	for t in ("in", "out", "both") for a, b in zip(usual(t), usual(t)[1:]))' \
+	'all(l["gb_per_s"] < 1.02 * usual(w)[0]["gb_per_s"] for w in ("in", "out")
+	for l in of(w, False))' \
+	'all(1 <= l["slowed"] < 1.1 and l["beside_kernels"] > 100 for l in of("kernels"))' \
+	'all(l["apart_ns"]["p99"] < 0.05 * l["ns"]["median"] for l in usual("in") + usual("out"))'
 echo "ok - links together, up to the host's port"
 
 # On the CUDA backend times are this computer's, and bytes real.
@@ -88,7 +92,7 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 export LD_LIBRARY_PATH=$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} FAKECUDA_REPORT=$dir/report
 export FAKECUDA_HBM_BYTES=$((64 << 20)) FAKECUDA_HOST_BYTES=$((64 << 20))
 export WEIR_PROBE_KERNELS=$BUILD_DIR/tests/fakecuda/libweir-probe-fake.so
-small=(--machine cuda --check --bytes 4MiB --piece 64KiB --samples 2)
+small=(--machine cuda --check --bytes 2MiB --piece 64KiB --samples 2)
 for n in 1 2 4; do
 	notes=0 sizes=5
 	[ $n -gt 1 ] || notes=1 sizes=2
@@ -101,7 +105,7 @@ holds 'len(lines) == 1 and lines[0]["links"] == 1'
 has "$dir/err" 'there is no relay'
 
 export FAKECUDA_DEVICES=2
-FAKECUDA_HOST_BYTES=$((5 << 20)) refused 1 "memory 'host': chunk" "${small[@]}"
+FAKECUDA_HOST_BYTES=$((3 << 20)) refused 1 "memory 'host': chunk" "${small[@]}"
 FAKECUDA_HBM_BYTES=$((9 << 20)) refused 1 "memory 'gpu1': a buffer" --machine cuda --buffers 8 \
 	--bytes 1MiB --piece 256KiB
 WEIR_PROBE_KERNELS=/none refused 1 'kernels: ' "${small[@]}" --test kernels
