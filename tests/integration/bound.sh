@@ -5,7 +5,7 @@
 # and budgets from "all fits" to a quarter of what is needed, takes at least bound_s. Needs WEIR, the
 # program. Prints a line a test. WEIR_TEST_LONG: more sizes.
 #
-# Takes 11 s of a processor: sizes at which plans and evictions are those of real runs.
+# Takes 6 s of a processor: sizes at which plans and evictions are those of real runs.
 #
 # Labels: slow
 # Long: yes
@@ -52,19 +52,20 @@ holds() {
 }
 
 plain=native,malloc,zerocopy,weir
-holds rtx5090 33.67GB 1M,8M,15M $plain
-holds rtx5090 25% 2M,9M $plain
-holds h200 33.67GB 5M,12M $plain
+holds rtx5090 16.8GB 500k,4M,7.5M $plain
+holds rtx5090 25% 1M,4.5M $plain
+holds h200 16.8GB 2.5M,6M $plain
 holds laptop 60% 300k,1M $plain
 
 driver=uvm,uvm+max,uvm+prefetch,uvm+prefetch+max
-holds rtx5090 75% 2M $driver
+holds rtx5090 75% 1M $driver
 
 if [ -n "${WEIR_TEST_LONG-}" ]; then
-	holds rtx5090 33.67GB 5M,10M,13M,16M,20M $plain
-	holds rtx5090 25% 5M $plain
-	holds h200 33.67GB 15M $plain
+	holds rtx5090 33.67GB 1M,5M,8M,10M,13M,15M,16M,20M $plain
+	holds rtx5090 25% 2M,5M,9M $plain
+	holds h200 33.67GB 5M,12M,15M $plain
 	holds laptop 60% 2M $plain
+	holds rtx5090 75% 2M $driver
 	holds rtx5090 33.67GB 1M,8M,10M,14M $driver
 	holds h200 33.67GB 12M uvm+prefetch+max
 fi
