@@ -16,7 +16,7 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-own=(--gpu-budget 33.67GB --manager weir+near)
+own=(--gpu-budget 16.8GB --manager weir+near)
 
 # within NAME LIMIT: an epoch takes at most so many times its bound.
 within()
@@ -34,7 +34,7 @@ END
 
 run host --machine laptop --nodes 3M --manager weir
 within host 1.19
-run one --machine h200x4 --nodes 20M "${own[@]}" --near gpu1:110GB
+run one --machine h200x4 --nodes 10M "${own[@]}" --near gpu1:55GB
 within one 1.24
-run three --machine h200x4 --nodes 30M "${own[@]}" --near gpu1:110GB,gpu2:110GB,gpu3:110GB
-within three 1.245
+run three --machine h200x4 --nodes 15M "${own[@]}" --near gpu1:55GB,gpu2:55GB,gpu3:55GB
+within three 1.275
