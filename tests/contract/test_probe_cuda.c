@@ -7,7 +7,8 @@
  * which looks at every byte that is copied, no call fails but with WEIR_TEST_LONG. Under the
  * address sanitizer there are two devices, and one where calls fail.
  *
- * Takes 8 s of a processor: a whole measurement for each call that fails.
+ * Takes 50 s of a processor: a whole measurement of one to three devices, and one for each call
+ * that fails.
  *
  * Labels: threads
  * Timeout: 300

@@ -51,6 +51,7 @@ right()
 }
 
 # kernels FILE STATE: the names of those in that state, each place of pointers counted, in one line.
+# One awk sorts them: it is called often, and starts of processes are what this test takes.
 kernels()
 {
 	awk -F '\t' -v state="$2" '

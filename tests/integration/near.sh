@@ -6,7 +6,7 @@
 # timeline of several memories, and what is refused. Needs WEIR, SOURCE_DIR, FAKECUDA and python3.
 # Prints a line a test.
 #
-# Takes 14 s of a processor: each manager on real data, and each thing that can be wrong.
+# Takes 24 s of a processor: each manager on real data, and each thing that can be wrong.
 # WEIR_TEST_LONG adds a size.
 #
 # Labels: slow
