@@ -361,14 +361,31 @@ struct match {
 	uint64_t event, length; /* event 0: none */
 };
 
+/*
+ * By how many events more than the candidate that was found another one has to agree, which is
+ * farther away. What repeats itself with period p over n events agrees over n - p of them only, and
+ * over all n with an older, longer repetition of the same kind: that says no more, and is wrong
+ * where the older one ended.
+ */
+static uint64_t match_least(const struct record *record, const struct match *match)
+{
+	const uint64_t period = record->next_event - 1 - match->event;
+	uint64_t least = 0;
+
+	if (!match->event)
+		return 0;
+	if (match->length >= period)
+		least = period;
+	/* Where some are odd in any case, one that is nearer is as good. */
+	return record->guessed ? MAX(least, match->length / 4) : least;
+}
+
 /* Compare an event with the newest. @return false: it is useless to look at more. */
 static bool match_try(const struct record *record, struct match *match, uint64_t n)
 {
 	uint64_t length = match_length(record, record->next_event - 1, n);
-	/* Where some are odd in any case, one that is nearer is as good. */
-	uint64_t least = match->event && record->guessed ? match->length / 4 : 0;
 
-	if (length > match->length + least) {
+	if (length > match->length + match_least(record, match)) {
 		match->event = n;
 		match->length = length;
 	}

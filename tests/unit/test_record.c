@@ -236,6 +236,24 @@ static void test_record_loops_of_two_lengths(void **state)
 	assert_int_equal(f->nr_diverged, nr_diverged);
 }
 
+/* The same event over and over, and once more after something else, less often than before: what
+ * followed the end of the first run is not expected time and again in the second. */
+static void test_record_shorter_run(void **state)
+{
+	struct fixture *f = *state;
+	life_t a = do_alloc(f, 1), b = do_alloc(f, 2);
+
+	for (uint32_t i = 0; i < 4 * CONTEXT_MAX; i++)
+		bracket(f, a, 1);
+	bracket(f, b, 2);
+	for (uint32_t i = 0; i < 2 * CONTEXT_MAX; i++)
+		bracket(f, a, 1);
+	assert_int_equal(f->record.period, 1);
+	assert_int_equal(f->state, RECORD_FOLLOWED);
+	/* Once at the end of the first run, and once where the second one looks like it. */
+	assert_true(f->nr_diverged <= 2);
+}
+
 /* ------------------------------------------------------------------ divergence */
 
 static life_t follow_loop(struct fixture *f, life_t *b)
@@ -571,6 +589,7 @@ int main(void)
 		record_test(test_record_alternating_lives),
 		record_test(test_record_nested_loops),
 		record_test(test_record_loops_of_two_lengths),
+		record_test(test_record_shorter_run),
 		record_test(test_record_diverges_on_size),
 		record_test(test_record_diverges_on_life),
 		record_test(test_record_diverges_on_kind),
