@@ -67,6 +67,8 @@ static const struct machine_field link_fields[] = {
 	 "the same of kernels that use it at random in place"},
 	{FIELD(weir_link_desc, event_ns), FIELD_U64, MACHINE_NS,
 	 "from a fence to what waits for it on the other device"},
+	{FIELD(weir_link_desc, copy_host_ns), FIELD_U64, MACHINE_NS,
+	 "one piece of a copy call on the host"},
 	{NULL, 0, 0, 0, NULL},
 };
 
@@ -141,7 +143,7 @@ static const char *const memory_keys[] = {"name", "kind", NULL};
 static const char *const device_keys[] = {"name", "memory", NULL};
 static const char *const link_keys[] = {"a", "b", NULL};
 static const char *const link_optional_keys[] = {"inplace_serial", "inplace_serial_random",
-						 "event_ns", NULL};
+						 "event_ns", "copy_host_ns", NULL};
 static const char *const port_keys[] = {"memory", "links", NULL};
 static const char *const vmm_optional_keys[] = {"set_access_busy_in_ns", "unmap_busy_peer_ns",
 						NULL};

@@ -16,7 +16,7 @@
 #define MACHINE_KIND_NR 2
 
 /* Constants of one section, at most. */
-#define MACHINE_FIELDS_MAX 16
+#define MACHINE_FIELDS_MAX 17
 
 /* Constants of a description, at most. */
 #define MACHINE_CONSTANTS_MAX                                                                  \

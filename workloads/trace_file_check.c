@@ -173,22 +173,32 @@ static void next_part(struct trace_check *c)
 	}
 }
 
-/* Read the part of the description that is expected. The first version has links without their last
- * word, inplace_serial_random: they are as inplace_serial, two words before it, says. The first two
- * have no context_bytes: none is known. */
+/* How many words at the end of a part traces of a version do not have (src/trace/format.h). */
+static uint32_t nr_lacking(uint32_t version, enum trace_part part)
+{
+	switch (part) {
+	case TRACE_PART_LINK:
+		return version <= 1 ? 2 : version <= 3;
+	case TRACE_PART_UVM:
+		return version <= 2;
+	default:
+		return 0;
+	}
+}
+
+/* Read the part of the description that is expected. What an old trace does not know is 0, but for
+ * inplace_serial_random: that is as inplace_serial, two words before it, says. */
 static bool machine_read(struct trace_check *c, const struct trace_machine *e)
 {
 	const enum trace_part part = (enum trace_part)c->part;
-	const bool lacks = (c->file->version == 1 && part == TRACE_PART_LINK) ||
-			   (c->file->version <= 2 && part == TRACE_PART_UVM);
-	const uint32_t nr = trace_part_words(part) - lacks;
-	uint64_t word[TRACE_PART_WORDS_MAX];
+	const uint32_t nr = trace_part_words(part) - nr_lacking(c->file->version, part);
+	uint64_t word[TRACE_PART_WORDS_MAX] = {0};
 
 	if (e->event.bytes != sizeof(*e) + nr * sizeof(*word))
 		return false;
 	memcpy(word, e->word, nr * sizeof(*word));
-	if (lacks)
-		word[nr] = part == TRACE_PART_LINK ? word[nr - 2] : 0;
+	if (c->file->version <= 1 && part == TRACE_PART_LINK)
+		word[nr] = word[nr - 2];
 	return trace_part_read(&c->file->machine, part, e->index, word);
 }
 

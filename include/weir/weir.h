@@ -122,6 +122,7 @@ struct weir_link_desc {
 	double inplace_serial_random; /**< and at random. With both: the mean, by link time */
 	/** From a fence of the device at one end to what waits for it on the other. */
 	uint64_t event_ns;
+	uint64_t copy_host_ns; /**< time of the calling thread for one piece of a copy */
 };
 
 /**

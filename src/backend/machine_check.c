@@ -156,6 +156,8 @@ static int check_link(const struct weir_machine_desc *desc, uint32_t i, const st
 				     name);
 	if (link->event_ns > COST_NS_MAX)
 		return contradiction(why, "link '%s': event_ns is beyond a second", name);
+	if (link->copy_host_ns > COST_NS_MAX)
+		return contradiction(why, "link '%s': copy_host_ns is beyond a second", name);
 	return check_rates(why, "link", name, rates, ARRAY_LEN(rates));
 }
 

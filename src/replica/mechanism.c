@@ -71,12 +71,24 @@ static double packets_ns(const struct mechanism_message *m)
 	return m->load_ns + unpack + (m->nr_senders > 1 ? MAX(ns, in_phase) : ns);
 }
 
-/* Without what ports have to carry before it. */
-static double copies_ns(const struct mechanism_message *m, uint32_t nr_subscribers)
+/* Of an engine that copies one message, beside those of the others. */
+static double engine_ns(const struct mechanism_message *m, uint32_t nr_subscribers)
 {
 	return (double)m->nr_batches * (double)m->link->latency_ns +
 	       (double)m->nr_pieces * (double)m->link->copy_ns +
-	       (double)m->bytes / rate_of(m, nr_subscribers) + (double)m->link->event_ns;
+	       (double)m->bytes / rate_of(m, nr_subscribers);
+}
+
+/* Without what ports have to carry before it. */
+static double copies_ns(const struct mechanism_message *m, uint32_t nr_subscribers)
+{
+	double messages = (double)m->nr_senders * m->nr_subscribers;
+	double batches = (double)m->nr_batches;
+	double queue = messages * (double)m->nr_pieces * (double)m->link->copy_host_ns;
+	double by_engine = queue / (messages * batches) + engine_ns(m, nr_subscribers);
+	double by_host = queue + engine_ns(m, 1) / batches;
+
+	return (double)m->link->event_ns + MAX(by_engine, by_host);
 }
 
 bool mechanism_in_time(const struct mechanism_message *message)

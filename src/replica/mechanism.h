@@ -8,8 +8,13 @@
  *
  *   rate      what the link carries that way, but no more than each subscriber's part of what the
  *             sender's port has left, and than what the subscriber's port has left
- *   copies    load_ns + nr_batches * latency_ns + nr_pieces * copy_ns + bytes / rate +
- *             event_ns
+ *   copies    load_ns + event_ns + the longer of
+ *               queue / (s * n * nr_batches) + engine
+ *               queue + engine / nr_batches, with the rate to one subscriber
+ *             with s = nr_senders and n = nr_subscribers
+ *   engine    nr_batches * latency_ns + nr_pieces * copy_ns + bytes / rate
+ *   queue     s * n * nr_pieces * copy_host_ns: the host queues one batch after the other, and an
+ *             engine begins one when all of its pieces are queued
  *   packets   load_ns + unpack + the longest of
  *               2 * s * n * k * call_ns
  *               2 * (s - 1) * n * k * call_ns + call_ns + hop + the longest of
@@ -18,8 +23,7 @@
  *                 2 * (n * k - 1) * call_ns + pack + one
  *                 pack + one + (k - 1) * (hop + one + the longer of pack and unpack)
  *               if s > 1: call_ns + k * hop + n * k * pack + (n * k - 1) * unpack + bytes / rate
- *             with s = nr_senders, n = nr_subscribers and k = nr_packets. Where the list has to
- *             be sent as well, there are 4 bytes more for each element and one more copy_ns
+ *             with k = nr_packets. Where the list has to be sent as well, there are 4 bytes more for each element and one more copy_ns
  *   hop       latency_ns + copy_ns + event_ns
  *   one       bytes / k over the rate with one subscriber
  *   pack      what a packet moves through the sender's memory, over pack_bytes_per_s: the list, the

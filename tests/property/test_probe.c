@@ -83,6 +83,7 @@ static void expect_link(const struct probe_result *r, uint32_t l,
 	EXPECT("link", l, got, truth, duplex_bytes_per_s, false);
 	EXPECT("link", l, got, truth, latency_ns, false);
 	EXPECT("link", l, got, truth, copy_ns, false);
+	EXPECT("link", l, got, truth, copy_host_ns, false);
 	EXPECT("link", l, got, truth, inplace_bytes_per_s, false);
 	EXPECT("link", l, got, truth, inplace_small_per_s, false);
 	EXPECT("link", l, got, truth, inplace_large_per_s, !host);
@@ -274,6 +275,7 @@ static void make_wrong(struct weir_machine_desc *desc)
 		link->duplex_bytes_per_s *= WRONG;
 		link->latency_ns *= WRONG;
 		link->copy_ns *= WRONG;
+		link->copy_host_ns = WRONG * link->copy_host_ns + 12345;
 		link->inplace_bytes_per_s *= WRONG;
 		link->inplace_small_per_s *= WRONG;
 		link->inplace_large_per_s *= WRONG;
@@ -462,6 +464,7 @@ static void vary_link(struct random *r, struct weir_link_desc *link, bool host)
 	link->inplace_small_per_s = link->inplace_bytes_per_s / 32 * between(r, 0.2, 0.9);
 	vary_ns(r, &link->latency_ns);
 	vary_ns(r, &link->copy_ns);
+	link->copy_host_ns = 5 * link->copy_ns;
 	if (!host) {
 		link->inplace_serial = between(r, 0.05, 1);
 		link->inplace_serial_random = between(r, 0.05, 1);

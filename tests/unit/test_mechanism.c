@@ -24,18 +24,31 @@ static const struct weir_link_desc link = {.a_to_b_bytes_per_s = 10e9,
 					   .copy_ns = 100,
 					   .event_ns = 500};
 
+/* The same, where the host takes 10 times as long to queue a piece as the engine to begin it. */
+static const struct weir_link_desc slow_host = {.a_to_b_bytes_per_s = 10e9,
+						.b_to_a_bytes_per_s = 5e9,
+						.latency_ns = 1000,
+						.copy_ns = 100,
+						.event_ns = 500,
+						.copy_host_ns = 1000};
+
 /* What all cases have, and what most have. */
 #define ONCE .nr_senders = 1, .nr_batches = 1, .nr_packets = 1
-#define ALL .link = &link, .pack_bytes_per_s = 100e9, .unpack_bytes_per_s = 50e9, .launch_ns = 2000
+#define KERNELS .pack_bytes_per_s = 100e9, .unpack_bytes_per_s = 50e9, .launch_ns = 2000
+#define ALL .link = &link, KERNELS
 #define TO_ONE .nr_subscribers = 1, .a_to_b = true
 #define MANY_TIMES ALL, TO_ONE, .lists_known = true
 #define USUAL MANY_TIMES, ONCE
 #define EACH_TO_FOUR ALL, .nr_subscribers = 4, .a_to_b = true, .lists_known = true
 #define TO_FOUR EACH_TO_FOUR, ONCE
+#define SLOW_HOST .link = &slow_host, KERNELS, .lists_known = true, .nr_senders = 1
 #define TO_EACH_OTHER EACH_TO_FOUR, .nr_senders = 5, .nr_batches = 1, .nr_packets = 1
 
 /* 100,000 elements of 4 bytes, each alone in its sector. */
 #define SCATTERED .bytes = 400000, .nr_pieces = 100000, .element_bytes = 4, .density = 1.0 / 64
+
+/* 10,000 elements of 4 bytes, some of which follow each other. */
+#define SPARSE .bytes = 40000, .element_bytes = 4, .density = 1.0 / 64
 
 /* A million bytes in a row. */
 #define DENSE .bytes = 1000000, .nr_pieces = 1, .element_bytes = 4, .density = 1
@@ -124,6 +137,21 @@ static const struct mechanism_case {
 	{"a subscriber's port has less left",
 	 {TO_FOUR, DENSE, .send_bytes_per_s = 20e9, .receive_bytes_per_s = 2e9},
 	 {COPIES, 1600 + 500000, 4 * 30000 + 1600 + 500000 + 60000}},
+	{"the host queues pieces, and then the engine copies them",
+	 {SLOW_HOST, TO_ONE, SPARSE, .nr_pieces = 64, .nr_batches = 1, .nr_packets = 1},
+	 {PACKETS, 500 + 64000 + 1000 + 6400 + 4000, 2000 + 1600 + 4000 + 2507.52}},
+	{"the host queues a batch while the one before is copied",
+	 {SLOW_HOST, TO_ONE, SPARSE, .nr_pieces = 256, .nr_batches = 4, .nr_packets = 1},
+	 {PACKETS, 500 + 256000 + 1000 + 6400 + 1000, 2000 + 1600 + 4000 + 2830.08}},
+	{"the host queues pieces faster than the engine copies them",
+	 {SLOW_HOST, TO_ONE, .bytes = 40960000, .nr_pieces = 256, .element_bytes = 4,
+	  .density = 1, .nr_batches = 4, .nr_packets = 1, .slack_ns = 2e7},
+	 {COPIES, 500 + 64000 + 4000 + 25600 + 4096000,
+	  1228800 + 1600 + 4096000 + 2457600}},
+	{"the host queues pieces for four subscribers",
+	 {SLOW_HOST, .nr_subscribers = 4, .a_to_b = true, SPARSE, .nr_pieces = 64, .nr_batches = 1,
+	  .nr_packets = 1},
+	 {PACKETS, 500 + 4 * 64000 + 1000 + 6400 + 4000, 4 * 2000 + 1600 + 4000 + 2507.52}},
 	{"ports that have more left than the link carries",
 	 {USUAL, DENSE, .send_bytes_per_s = 11e9, .receive_bytes_per_s = 12e9},
 	 {COPIES, 1600 + 100000, 30000 + 1600 + 100000 + 60000}},

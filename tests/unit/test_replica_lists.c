@@ -161,7 +161,9 @@ static void test_lists_choose_a_mechanism(void **state)
 		{5 << 20, 1 << 20, 3 << 20, WEIR_SENT_RUNS},
 		{2, 1, 1 << 15, WEIR_SENT_WHOLE}, /* kernels would take as long alone */
 		{1, 1, 1 << 20, WEIR_SENT_WHOLE}, /* it is one run */
-		{60000, 20000, 250 * 20000, WEIR_SENT_RUNS},
+		{2 << 20, 80000, 5 * 80000, WEIR_SENT_RUNS},
+		/* the host would take longer to queue so many copies */
+		{60000, 20000, 250 * 20000, WEIR_SENT_PACKETS},
 		{60000, 20000, 260 * 20000, WEIR_SENT_PACKETS}, /* more runs than are copied */
 		{64, 1, 3000, WEIR_SENT_WHOLE},
 		{64, 1, 9000, WEIR_SENT_WHOLE}, /* the host would take as long to launch one */

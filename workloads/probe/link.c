@@ -210,8 +210,10 @@ static const uint64_t *singles_of(const struct probe *p, const struct ends *ends
 	return peer ? peer_single_bytes : single_bytes;
 }
 
-/* Time of one batch of pieces, the last ones first, so that none continues the one before. */
-static int batch_time(struct probe *p, const struct ends *ends, uint32_t nr, struct fit_point *out)
+/* Time of one batch of pieces, the last ones first, so that none continues the one before; and of
+ * the host to queue them, each. */
+static int batch_time(struct probe *p, const struct ends *ends, uint32_t nr, struct fit_point *out,
+		      double *host_ns)
 {
 	struct backend_copy *piece = malloc(nr * sizeof(*piece));
 	const struct probe_copies copies = {piece, nr, 1};
@@ -228,6 +230,7 @@ static int batch_time(struct probe *p, const struct ends *ends, uint32_t nr, str
 	err = probe_burst_run(p, &burst, 1);
 	free(piece);
 	*out = (struct fit_point){(double)(nr * PIECE), burst_ns(&burst)};
+	*host_ns = burst.host_ns / nr;
 	return err;
 }
 
@@ -235,7 +238,7 @@ static int overhead(struct probe *p, const struct ends *ends)
 {
 	const struct weir_link_desc *estimate = &p->estimates->link[ends->link];
 	struct weir_link_desc *link = &p->desc->link[ends->link];
-	struct fit_series latency = {0}, copy = {0};
+	struct fit_series latency = {0}, copy = {0}, host = {0};
 	const char *how;
 	const uint64_t *sizes = singles_of(p, ends, &how);
 	uint64_t bytes = ends->bytes;
@@ -247,22 +250,25 @@ static int overhead(struct probe *p, const struct ends *ends)
 			     "link[%u].latency_ns", ends->link);
 		probe_assume(p, (double)estimate->copy_ns, "too little memory", "link[%u].copy_ns",
 			     ends->link);
+		probe_assume(p, (double)estimate->copy_host_ns, "too little memory",
+			     "link[%u].copy_host_ns", ends->link);
 		return 0;
 	}
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
 		struct fit_point single[SINGLES], batch;
-		double latency_ns, copy_ns;
+		double latency_ns, copy_ns, host_ns;
 
 		for (uint32_t k = 0; k < SINGLES && !err; k++)
 			err = single_time(p, ends, false, sizes[k], SINGLE_COPIES, &single[k]);
 		if (!err)
-			err = batch_time(p, ends, pieces, &batch);
+			err = batch_time(p, ends, pieces, &batch, &host_ns);
 		if (err || !i)
 			continue;
 		fit_overhead(single, SINGLES, batch, pieces, link->a_to_b_bytes_per_s, &latency_ns,
 			     &copy_ns);
 		fit_add(&latency, latency_ns);
 		fit_add(&copy, copy_ns);
+		fit_add(&host, host_ns);
 	}
 	if (err)
 		return err;
@@ -271,6 +277,9 @@ static int overhead(struct probe *p, const struct ends *ends)
 	link->copy_ns = probe_round(probe_keep(p, &copy, (double)estimate->copy_ns,
 					       "a batch of pieces of 64 KiB, beyond their bytes",
 					       "link[%u].copy_ns", ends->link));
+	link->copy_host_ns = probe_round(probe_keep(p, &host, (double)estimate->copy_host_ns,
+						    "queueing that batch, a piece",
+						    "link[%u].copy_host_ns", ends->link));
 	return 0;
 }
 

@@ -125,11 +125,10 @@ static bool memories_joined(const struct sim *sim, uint32_t a, uint32_t b)
 /* ------------------------------------------------------------------ running a batch */
 
 /* Whose overhead a move has: its link's, or within a memory the device's host link's. */
-static uint32_t overhead_link(const struct sim *sim, const struct sim_copy *copy,
-			      const struct sim_move *move)
+static uint32_t overhead_link(const struct sim *sim, uint32_t device, const struct sim_move *move)
 {
 	const struct weir_machine_desc *desc = &sim->base.desc;
-	uint32_t own = desc->device[copy->op.stream->device].memory;
+	uint32_t own = desc->device[device].memory;
 
 	if (move->dst_memory != move->src_memory)
 		return (uint32_t)cost_link_find(desc, move->src_memory, move->dst_memory);
@@ -163,7 +162,7 @@ static void segment_count(struct sim *sim, const struct sim_copy *copy, uint32_t
 static void segment_begin(struct sim *sim, struct sim_copy *copy)
 {
 	const struct sim_move *first = &copy->move[copy->next];
-	uint32_t link = overhead_link(sim, copy, first);
+	uint32_t link = overhead_link(sim, copy->op.stream->device, first);
 	const struct weir_link_desc *desc = &sim->base.desc.link[link];
 	uint64_t ns = copy->service_ns + (copy->next ? 0 : desc->latency_ns);
 	double bytes = 0;
@@ -341,7 +340,7 @@ static void copy_flow_ended(struct sim *sim, struct sim_op *op)
 static uint64_t copy_end_ns(const struct sim *sim, const struct sim_copy *copy, uint64_t start_ns)
 {
 	const struct sim_move *first = &copy->move[copy->next];
-	uint32_t link = overhead_link(sim, copy, first);
+	uint32_t link = overhead_link(sim, copy->op.stream->device, first);
 	const struct weir_link_desc *desc = &sim->base.desc.link[link];
 	double bytes = 0;
 
@@ -450,11 +449,25 @@ uint32_t sim_spans_note(const struct sim *sim, uint64_t *span)
 	return nr;
 }
 
+/* The caller's time to queue the pieces of a device's copy. */
+static uint64_t queue_ns(const struct sim *sim, uint32_t device, const struct sim_copy *copy)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < copy->nr; i++) {
+		uint32_t link = overhead_link(sim, device, &copy->move[i]);
+
+		ns += sim->base.desc.link[link].copy_host_ns;
+	}
+	return ns;
+}
+
 static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_copy *copies,
 		       uint32_t nr, bool beside)
 {
 	struct sim_stream *stream = sim_stream_find(sim, id);
 	struct sim_copy *copy;
+	uint64_t ns;
 	int err;
 
 	if (!stream || !copies || !nr)
@@ -472,7 +485,9 @@ static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_cop
 	}
 	for (uint32_t i = 0; i < nr; i++)
 		move_attach(&copy->move[i], false);
-	sim_engine_queue(sim, stream, &copy->op, 0);
+	ns = queue_ns(sim, stream->device, copy);
+	sim_engine_queue(sim, stream, &copy->op, ns);
+	sim_spend(sim, ns);
 	return 0;
 
 err_free:
