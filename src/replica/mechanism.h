@@ -81,7 +81,7 @@ struct mechanism_message {
 	double pack_bytes_per_s;    /* > 0, through the sender's memory: see above */
 	double unpack_bytes_per_s;  /* > 0, through a subscriber's */
 	double launch_ns;	    /* least time of a kernel */
-	double call_ns;		    /* time of the host to launch one */
+	double call_ns;		    /* time of the host to launch one, with what belongs to it */
 };
 
 struct mechanism_choice {

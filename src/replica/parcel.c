@@ -83,7 +83,8 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 		.pack_bytes_per_s = sender->hbm_bytes_per_s,
 		.unpack_bytes_per_s = receiver->hbm_bytes_per_s,
 		.launch_ns = (double)MAX(sender->launch_ns, receiver->launch_ns),
-		.call_ns = (double)MAX(sender->launch_host_ns, receiver->launch_host_ns),
+		.call_ns = BACKEND_PACKET_LAUNCHES *
+			   (double)MAX(sender->launch_host_ns, receiver->launch_host_ns),
 		.slack_ns = learn_slack_ns(space, p->replica, p->from, p->to, p->offset, p->end),
 		.load_ns = learn_load_ns(p->replica->replicas, p->from, p->to),
 	};
@@ -112,6 +113,14 @@ static bool may_pack(const struct parcel *p)
 	       copies_own(r, p->from, p->offset, p->end) && copies_own(r, p->to, p->offset, p->end);
 }
 
+/* Pieces that are copied: no fewer than runs of bytes, and than granules, which are not copied
+ * together. */
+static void set_pieces(struct mechanism_message *m, uint64_t nr_runs, uint64_t granule_bytes)
+{
+	m->nr_pieces = MAX(nr_runs, div_round_up(m->bytes, granule_bytes));
+	m->nr_batches = div_round_up(m->nr_pieces, PARCEL_BATCH_MAX);
+}
+
 enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const struct parcel *p,
 					  bool packets)
 {
@@ -119,6 +128,7 @@ enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const 
 	uint32_t from = copies_memory(space, p->replica, p->from, p->offset);
 	uint32_t to = copies_memory(space, p->replica, p->to, p->offset);
 	int link = from == to ? -1 : cost_link_find(&space->backend->desc, from, to);
+	const uint64_t granule = p->replica->replicas->granule_bytes;
 	struct mechanism_message all, elements;
 	struct mechanism_choice whole, choice;
 	bool runs, in_time;
@@ -130,14 +140,14 @@ enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const 
 		return WEIR_SENT_WHOLE;
 	all = elements = describe(space, p, from, to, (uint32_t)link);
 	all.bytes = p->end - p->offset;
-	all.nr_pieces = all.nr_batches = all.nr_packets = 1;
+	all.nr_packets = 1;
 	all.density = 1;
+	set_pieces(&all, 1, granule);
 	whole = mechanism_choose(&all);
 	load_ports(p, &all);
 	elements.bytes = p->part.nr * elements.element_bytes;
-	elements.nr_pieces = p->part.nr_runs;
 	elements.nr_packets = nr_packets(p);
-	elements.nr_batches = div_round_up(elements.nr_pieces, PARCEL_BATCH_MAX);
+	set_pieces(&elements, p->part.nr_runs, granule);
 	elements.density = MIN((double)elements.bytes / (double)all.bytes, 1);
 	choice = mechanism_choose(&elements);
 	runs = p->part.nr_runs <= PARCEL_RUNS_MAX && choice.copies_ns < whole.copies_ns;

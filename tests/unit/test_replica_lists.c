@@ -167,7 +167,7 @@ static void test_lists_choose_a_mechanism(void **state)
 		{60000, 20000, 260 * 20000, WEIR_SENT_PACKETS}, /* more runs than are copied */
 		{64, 1, 3000, WEIR_SENT_WHOLE},
 		{64, 1, 9000, WEIR_SENT_WHOLE}, /* the host would take as long to launch one */
-		{64, 1, 20000, WEIR_SENT_PACKETS},
+		{64, 1, 40000, WEIR_SENT_PACKETS},
 	};
 	static uint32_t element[260 * 20000];
 	struct weir_space_config config = {

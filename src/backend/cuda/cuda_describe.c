@@ -41,7 +41,7 @@ static const struct weir_link_desc usual_link = {
 	.inplace_duplex_bytes_per_s = 26.5e9,
 	.inplace_both_bytes_per_s = 42.1e9,
 	.inplace_update_large_per_s = 30.5e6,
-	.copy_host_ns = 500,
+	.copy_host_ns = 790,
 };
 
 /* The same for two GPUs on NVLink. */
@@ -62,7 +62,7 @@ static const struct weir_link_desc usual_peer = {
 	.inplace_serial = 0.75,
 	.inplace_serial_random = 0,
 	.event_ns = 5700,
-	.copy_host_ns = 620,
+	.copy_host_ns = 850,
 };
 
 static const struct weir_vmm_desc usual_vmm = {

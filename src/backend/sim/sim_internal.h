@@ -586,9 +586,10 @@ const char *sim_mapping_denied(const struct sim_mapping *mapping, uint32_t devic
 /* ------------------------------------------------------------------ kernels (sim_kernel.c) */
 
 /* Make a kernel of a launch that is valid, with copies of its uses and arguments; NULL: no memory.
- * Then queue it, which takes the host's time for a launch. */
+ * Then queue it, which takes the host's time for so many launches. */
 struct sim_kernel *sim_kernel_create(const struct sim *sim, const struct weir_launch *launch);
-void sim_kernel_queue(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel);
+void sim_kernel_queue(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel,
+		      uint32_t nr_launches);
 /* Whether there is memory for a use: in a reservation, managed, or plain. */
 bool sim_use_valid(struct sim *sim, uint32_t device, const struct weir_use *use);
 int sim_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch);

@@ -316,9 +316,10 @@ struct sim_kernel *sim_kernel_create(const struct sim *sim, const struct weir_la
 	return kernel;
 }
 
-void sim_kernel_queue(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel)
+void sim_kernel_queue(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel,
+		      uint32_t nr_launches)
 {
-	uint64_t host_ns = sim->base.desc.device[stream->device].launch_host_ns;
+	uint64_t host_ns = nr_launches * sim->base.desc.device[stream->device].launch_host_ns;
 
 	sim_engine_queue(sim, stream, &kernel->op, host_ns);
 	sim_spend(sim, host_ns);
@@ -342,7 +343,7 @@ static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_laun
 	kernel->span = stream->bracket ? stream->span : 0;
 	sim_kernel_check_bracket(sim, stream, kernel);
 	sim_kernel_check_order(sim, stream, kernel);
-	sim_kernel_queue(sim, stream, kernel);
+	sim_kernel_queue(sim, stream, kernel, 1);
 	return 0;
 }
 
@@ -375,7 +376,7 @@ static int prefetch_locked(struct sim *sim, stream_id_t id, void *addr, uint64_t
 		return -ENOMEM;
 	kernel->prefetch = true;
 	kernel->prefetch_memory = memory;
-	sim_kernel_queue(sim, stream, kernel);
+	sim_kernel_queue(sim, stream, kernel, 1);
 	return 0;
 }
 

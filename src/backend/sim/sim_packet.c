@@ -155,7 +155,7 @@ static int packet_locked(struct sim *sim, stream_id_t id, const struct backend_p
 	kernel->packet->kernel = kernel;
 	kernel->finish = packet_finish;
 	list_add_tail(&sim->packets, &kernel->packet->link);
-	sim_kernel_queue(sim, stream, kernel);
+	sim_kernel_queue(sim, stream, kernel, BACKEND_PACKET_LAUNCHES);
 	return 0;
 }
 
