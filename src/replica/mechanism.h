@@ -23,7 +23,8 @@
  *                 2 * (n * k - 1) * call_ns + pack + one
  *                 pack + one + (k - 1) * (hop + one + the longer of pack and unpack)
  *               if s > 1: call_ns + k * hop + n * k * pack + (n * k - 1) * unpack + bytes / rate
- *             with k = nr_packets. Where the list has to be sent as well, there are 4 bytes more for each element and one more copy_ns
+ *             with k = nr_packets. Where the list has to be sent as well, there are 4 bytes more
+ *             for each element and one more copy_ns
  *   hop       latency_ns + copy_ns + event_ns
  *   one       bytes / k over the rate with one subscriber
  *   pack      what a packet moves through the sender's memory, over pack_bytes_per_s: the list, the
