@@ -12,9 +12,10 @@
  *
  * Usage: bench_neighbour [MACHINE [NODES [BESIDE [BUDGET [NEAR [RATE]]]]]]: millions of nodes of
  * both trainings, GB of device 0's budget and of what device 1 lends, GB/s that may cross the link
- * (0: no limit). One JSON object: seconds of virtual time that an epoch takes; "ratio" is the second
- * training's beside the first over by itself, "slower" the first one's with the second one and the
- * limit over without either. Exit status 1: something failed, or was not covered; 2: bad input.
+ * (0: no limit). One JSON object: seconds of virtual time that an epoch takes; "ratio" is that of
+ * the second training beside the first over by itself, "slower" that of the first one with the
+ * second one and the limit over without either. Exit status 1: something failed, or was not
+ * covered; 2: bad input.
  */
 #include <stdio.h>
 #include <stdlib.h>
