@@ -66,9 +66,11 @@ static double packets_ns(const struct mechanism_message *m)
 	double by_chunk = pack + one + (k - 1) * (hop + one + MAX(pack, unpack));
 	double last = MAX(MAX(by_port, by_kernels), MAX(by_host, by_chunk));
 	double in_phase = m->call_ns + k * hop + all * pack + (all - 1) * unpack + side_by_side;
-	double ns = others + MAX(m->call_ns + hop + last, 2 * all * m->call_ns);
+	double by_calls = 2 * all * m->call_ns;
+	double ns = others + MAX(m->call_ns + hop + last, by_calls);
 
-	return m->load_ns + unpack + (m->nr_senders > 1 ? MAX(ns, in_phase) : ns);
+	ns = unpack + (m->nr_senders > 1 ? MAX(ns, in_phase) : ns);
+	return m->load_ns + MAX(ns, others + by_calls + m->read_ns);
 }
 
 /* Of an engine that copies one message, beside those of the others. */
@@ -82,11 +84,12 @@ static double engine_ns(const struct mechanism_message *m, uint32_t nr_subscribe
 /* Without what ports have to carry before it. */
 static double copies_ns(const struct mechanism_message *m, uint32_t nr_subscribers)
 {
-	double messages = (double)m->nr_senders * m->nr_subscribers;
-	double batches = (double)m->nr_batches;
-	double queue = messages * (double)m->nr_pieces * (double)m->link->copy_host_ns;
-	double by_engine = queue / (messages * batches) + engine_ns(m, nr_subscribers);
-	double by_host = queue + engine_ns(m, 1) / batches;
+	double batches = (double)m->nr_batches * m->nr_subscribers; /* of a sender */
+	double queue =
+		(double)m->nr_subscribers * (double)m->nr_pieces * (double)m->link->copy_host_ns;
+	double others = (m->nr_senders - 1) * queue;
+	double by_engine = others + queue / batches + engine_ns(m, nr_subscribers);
+	double by_host = others + queue + engine_ns(m, 1) / (double)m->nr_batches;
 
 	return (double)m->link->event_ns + MAX(by_engine, by_host);
 }

@@ -8,14 +8,16 @@
  *
  *   rate      what the link carries that way, but no more than each subscriber's part of what the
  *             sender's port has left, and than what the subscriber's port has left
- *   copies    load_ns + event_ns + the longer of
- *               queue / (s * n * nr_batches) + engine
+ *   copies    load_ns + event_ns + (s - 1) * queue + the longer of
+ *               queue / (n * nr_batches) + engine
  *               queue + engine / nr_batches, with the rate to one subscriber
  *             with s = nr_senders and n = nr_subscribers
  *   engine    nr_batches * latency_ns + nr_pieces * copy_ns + bytes / rate
- *   queue     s * n * nr_pieces * copy_host_ns: the host queues one batch after the other, and an
- *             engine begins one when all of its pieces are queued
- *   packets   load_ns + unpack + the longest of
+ *   queue     n * nr_pieces * copy_host_ns: the host queues one batch after the other, for one
+ *             sender after the other, and an engine begins one when all of its pieces are queued
+ *   packets   load_ns + the longest of
+ *               2 * s * n * k * call_ns + read_ns
+ *             and unpack + the longest of
  *               2 * s * n * k * call_ns
  *               2 * (s - 1) * n * k * call_ns + call_ns + hop + the longest of
  *                 pack + bytes / rate
@@ -44,6 +46,9 @@
  * what takes the time, their packets are in phase: a device packs one for each subscriber, these
  * are copied side by side, and it unpacks what it was sent before it packs again.
  * Copies to several subscribers go side by side; what they share is the sender's port.
+ *
+ * Readers cannot go on before the host has launched their kernels, behind those of all packets:
+ * read_ns. While engines copy it has the time for that.
  *
  * Copies take none of the kernels' time, so they are chosen where they are there in time: in half
  * of what is left until the reader needs them. The other half of what the ports carry until then is
@@ -83,6 +88,7 @@ struct mechanism_message {
 	double unpack_bytes_per_s;  /* > 0, through a subscriber's */
 	double launch_ns;	    /* least time of a kernel */
 	double call_ns;		    /* time of the host to launch one, with what belongs to it */
+	double read_ns;		    /* time of the host until all readers' kernels are launched */
 };
 
 struct mechanism_choice {

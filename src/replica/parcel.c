@@ -68,13 +68,14 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 	const struct weir_device_desc *receiver = space_device(space, p->to);
 	const struct weir_device_desc *sender =
 		p->from < WEIR_DEVICES_MAX ? space_device(space, p->from) : receiver;
+	const double both_ns = (double)(sender->launch_host_ns + receiver->launch_host_ns);
+	const uint32_t nr = nr_subscribers(space, p), nr_sending = nr_senders(space, p);
 	bool a_to_b = desc->link[link].a == from;
-	uint32_t nr = nr_subscribers(space, p);
 
 	return (struct mechanism_message){
 		.element_bytes = p->replica->element_bytes,
 		.nr_subscribers = nr,
-		.nr_senders = nr_senders(space, p),
+		.nr_senders = nr_sending,
 		.lists_known = true,
 		.link = &desc->link[link],
 		.a_to_b = a_to_b,
@@ -83,8 +84,8 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 		.pack_bytes_per_s = sender->hbm_bytes_per_s,
 		.unpack_bytes_per_s = receiver->hbm_bytes_per_s,
 		.launch_ns = (double)MAX(sender->launch_ns, receiver->launch_ns),
-		.call_ns = BACKEND_PACKET_LAUNCHES *
-			   (double)MAX(sender->launch_host_ns, receiver->launch_host_ns),
+		.call_ns = BACKEND_PACKET_LAUNCHES * both_ns / 2,
+		.read_ns = MAX(nr, nr_sending) * (double)receiver->launch_host_ns,
 		.slack_ns = learn_slack_ns(space, p->replica, p->from, p->to, p->offset, p->end),
 		.load_ns = learn_load_ns(p->replica->replicas, p->from, p->to),
 	};

@@ -73,7 +73,8 @@ static void test_replica_random_sequences(void **state)
 	assert_true(total->nr_nested > nr);
 	assert_true(model_ordered || total->nr_unordered > nr / 4);
 	assert_true(total->nr_messages > nr);
-	assert_true(total->nr_exchanged > nr / 10);
+	/* Less often where times differ from run to run. */
+	assert_true(total->nr_exchanged > nr / (model_ordered ? 25 : 10));
 	assert_true(total->nr_slices > nr / 2);
 	assert_true(total->nr_back > nr / 20);
 	assert_true(total->nr_frees_open > nr / 20);
