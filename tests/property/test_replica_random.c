@@ -46,6 +46,7 @@ static void test_replica_random_sequences(void **state)
 	static const struct test_amount sequences = {250, 50, 10000};
 	uint32_t nr = test_seeds_run(sequences, &model_tracing, run_sequence);
 	const struct model_total *total = &model_total;
+	uint64_t often;
 
 	(void)state;
 	if (!nr)
@@ -68,20 +69,21 @@ static void test_replica_random_sequences(void **state)
 	       (unsigned long long)total->nr_tracked, (unsigned long long)total->nr_exchanged);
 	if (nr < MANY)
 		return;
+	/* Decisions that hang on times are others on real GPUs, and from run to run. */
+	often = nr / (model_ordered ? 25 : 10);
 	/* Each of them was met often. */
 	assert_true(total->nr_begins > nr * 4);
 	assert_true(total->nr_nested > nr);
 	assert_true(model_ordered || total->nr_unordered > nr / 4);
 	assert_true(total->nr_messages > nr);
-	/* Less often where times differ from run to run. */
-	assert_true(total->nr_exchanged > nr / (model_ordered ? 25 : 10));
+	assert_true(total->nr_exchanged > often);
 	assert_true(total->nr_slices > nr / 2);
 	assert_true(total->nr_back > nr / 20);
 	assert_true(total->nr_frees_open > nr / 20);
 	assert_true(total->nr_elements > nr);
 	assert_true(model_ordered || total->nr_tracked > nr / 40);
 	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
-		assert_true(total->nr_sent[how] > nr / 10);
+		assert_true(total->nr_sent[how] > often);
 }
 
 int main(void)
