@@ -2,9 +2,9 @@
 /*
  * One case: its elements, and rounds by each way in turn, so that what changes meanwhile changes
  * for all of them. A round is what a program sees, by the machine's clock: device 0 has written its
- * part, its bracket ends, which sends the elements, the readers' brackets begin, and their streams
- * are waited for. Each then may launch what reads them. The time has the calls of the host in it,
- * which a program whose devices are busy hides.
+ * part, its bracket ends, which sends the elements, the readers' brackets begin, each launches an
+ * empty kernel behind what it is sent, and their streams are waited for. The time has the calls of
+ * the host in it, which a program whose devices are busy hides.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -106,9 +106,13 @@ static int idle_open(struct rig *rig)
 	return weir_begin(rig->space, rig->stream[0], &use, 1);
 }
 
-/* All readers may go on when this returns; their brackets are open. */
+/* A kernel of each reader has run when this returns; their brackets are open. */
 static int read_open(struct rig *rig, const struct bench_case *c)
 {
+	static const struct probe_empty_args args;
+	const struct weir_launch launch = {.kernel = &probe_kernel_empty,
+					   .args = &args,
+					   .args_bytes = sizeof(args)};
 	int err = 0;
 
 	for (uint32_t i = 0; i < c->nr_readers && !err; i++) {
@@ -118,6 +122,8 @@ static int read_open(struct rig *rig, const struct bench_case *c)
 					     .kind = WEIR_READ_ELEMENTS};
 
 		err = weir_begin(rig->space, rig->stream[d], &use, 1);
+		if (!err)
+			err = weir_stream_launch(rig->stream[d], &launch);
 	}
 	for (uint32_t i = 0; i < c->nr_readers && !err; i++)
 		err = weir_stream_sync(rig->stream[rig->reader[i]]);

@@ -91,7 +91,8 @@ static double copies_ns(const struct mechanism_message *m, uint32_t nr_subscribe
 	double by_engine = others + queue / batches + engine_ns(m, nr_subscribers);
 	double by_host = others + queue + engine_ns(m, 1) / (double)m->nr_batches;
 
-	return (double)m->link->event_ns + MAX(by_engine, by_host);
+	return MAX((double)m->link->event_ns + MAX(by_engine, by_host),
+		   others + queue + m->read_ns);
 }
 
 bool mechanism_in_time(const struct mechanism_message *message)

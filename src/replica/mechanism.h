@@ -8,9 +8,10 @@
  *
  *   rate      what the link carries that way, but no more than each subscriber's part of what the
  *             sender's port has left, and than what the subscriber's port has left
- *   copies    load_ns + event_ns + (s - 1) * queue + the longer of
- *               queue / (n * nr_batches) + engine
- *               queue + engine / nr_batches, with the rate to one subscriber
+ *   copies    load_ns + (s - 1) * queue + the longest of
+ *               queue / (n * nr_batches) + engine + event_ns
+ *               queue + engine / nr_batches + event_ns, with the rate to one subscriber
+ *               queue + read_ns
  *             with s = nr_senders and n = nr_subscribers
  *   engine    nr_batches * latency_ns + nr_pieces * copy_ns + bytes / rate
  *   queue     n * nr_pieces * copy_host_ns: the host queues one batch after the other, for one
@@ -47,8 +48,8 @@
  * are copied side by side, and it unpacks what it was sent before it packs again.
  * Copies to several subscribers go side by side; what they share is the sender's port.
  *
- * Readers cannot go on before the host has launched their kernels, behind those of all packets:
- * read_ns. While engines copy it has the time for that.
+ * Readers cannot go on before the host has launched their kernels, behind all that it queues:
+ * read_ns. Where engines copy for longer than that, it is hidden behind them.
  *
  * Copies take none of the kernels' time, so they are chosen where they are there in time: in half
  * of what is left until the reader needs them. The other half of what the ports carry until then is
