@@ -110,9 +110,8 @@ static int idle_open(struct rig *rig)
 static int read_open(struct rig *rig, const struct bench_case *c)
 {
 	static const struct probe_empty_args args;
-	const struct weir_launch launch = {.kernel = &probe_kernel_empty,
-					   .args = &args,
-					   .args_bytes = sizeof(args)};
+	const struct weir_launch launch = {
+		.kernel = &probe_kernel_empty, .args = &args, .args_bytes = sizeof(args)};
 	int err = 0;
 
 	for (uint32_t i = 0; i < c->nr_readers && !err; i++) {
