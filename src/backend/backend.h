@@ -95,9 +95,13 @@ struct backend_copy {
 /*
  * What the host takes to queue a packet's kernel, in launches: with what the kernel waits for, the
  * fence that others wait for, and half of the copy. Measured on two H200s (2026-11-29): 20 to 30 us
- * of the host for both kernels of a packet, where a launch takes 4 to 5.
+ * of the host for both kernels of a packet, where a launch takes 4 to 5. A description that does
+ * not know what queueing copies takes the host (copy_host_ns) has launches alone.
  */
-#define BACKEND_PACKET_LAUNCHES 3u
+static inline uint32_t backend_packet_host_launches(const struct weir_link_desc *link)
+{
+	return link->copy_host_ns ? 3 : 1;
+}
 
 /*
  * Elements of memory, by a list of their numbers, and a packet, in which they lie side by side. All

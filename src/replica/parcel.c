@@ -84,7 +84,7 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 		.pack_bytes_per_s = sender->hbm_bytes_per_s,
 		.unpack_bytes_per_s = receiver->hbm_bytes_per_s,
 		.launch_ns = (double)MAX(sender->launch_ns, receiver->launch_ns),
-		.call_ns = BACKEND_PACKET_LAUNCHES * both_ns / 2,
+		.call_ns = backend_packet_host_launches(&desc->link[link]) * both_ns / 2,
 		.read_ns = MAX(nr, nr_sending) * (double)receiver->launch_host_ns,
 		.slack_ns = learn_slack_ns(space, p->replica, p->from, p->to, p->offset, p->end),
 		.load_ns = learn_load_ns(p->replica->replicas, p->from, p->to),

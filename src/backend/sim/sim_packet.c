@@ -127,6 +127,15 @@ static int use_check(struct sim *sim, uint32_t device, const struct weir_use *us
 	return -EACCES;
 }
 
+/* By the link to the host: all of a description have copy_host_ns, or none. */
+static uint32_t host_launches(const struct sim *sim, uint32_t device)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	int link = cost_link_find(desc, cost_host_memory(desc), desc->device[device].memory);
+
+	return backend_packet_host_launches(&desc->link[link]);
+}
+
 static int packet_locked(struct sim *sim, stream_id_t id, const struct backend_packet *packet)
 {
 	struct weir_use uses[BACKEND_PACKET_USES];
@@ -155,7 +164,7 @@ static int packet_locked(struct sim *sim, stream_id_t id, const struct backend_p
 	kernel->packet->kernel = kernel;
 	kernel->finish = packet_finish;
 	list_add_tail(&sim->packets, &kernel->packet->link);
-	sim_kernel_queue(sim, stream, kernel, BACKEND_PACKET_LAUNCHES);
+	sim_kernel_queue(sim, stream, kernel, host_launches(sim, stream->device));
 	return 0;
 }
 
