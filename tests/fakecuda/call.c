@@ -137,6 +137,7 @@ static void configure(void)
 	config->unexported = setting(asked->unexported, "FAKECUDA_UNEXPORTED", 0) != 0;
 	config->reuse = setting(asked->reuse, "FAKECUDA_REUSE", 0) != 0;
 	config->hide_maps = setting(asked->hide_maps, "FAKECUDA_HIDE_MAPS", 0) != 0;
+	config->copies_beside = setting(asked->copies_beside, "FAKECUDA_COPIES_BESIDE", 0) != 0;
 	config->clock_percent = asked->clock_percent ? asked->clock_percent : 100;
 	fake.configured = true;
 }

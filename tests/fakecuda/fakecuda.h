@@ -61,6 +61,7 @@ struct fakecuda_config {
 				   pictures and of words for streams give addresses of their own */
 	bool reuse;	      /**< FAKECUDA_REUSE [0]: handles of modules are used again */
 	bool hide_maps;	      /**< FAKECUDA_HIDE_MAPS [0]: no address stands in a tensor map */
+	bool copies_beside;   /**< FAKECUDA_COPIES_BESIDE [0]: copies and kernels do not race */
 	uint64_t delay_ns;    /**< FAKECUDA_DELAY_NS [0]: as fakecuda_delay() of all streams */
 	int clock_percent;    /**< how fast events' clock runs, of the host's; 0: as fast */
 };

@@ -298,6 +298,8 @@ static bool ops_unordered(const struct op *a, unsigned a_slot, const struct op *
 {
 	if (!b->nr_touches || (a->kind == OP_KERNEL && b->kind == OP_KERNEL))
 		return false;
+	if (fake.config.copies_beside && (a->kind == OP_KERNEL || b->kind == OP_KERNEL))
+		return false;
 	/* What it finds that it touches was not known before. */
 	if (b->started)
 		return a->find || a->stamp > b->started;
