@@ -124,8 +124,16 @@ static uint64_t stub_memory_room(struct backend *b, uint32_t memory)
 	return UINT64_MAX;
 }
 
+static int stub_aside(struct backend *b, void (*fn)(void *arg), void *arg)
+{
+	(void)b, (void)fn, (void)arg;
+	return -ENOSYS;
+}
+
 void backend_ops_complete(struct backend_ops *ops)
 {
+	if (!ops->aside)
+		ops->aside = stub_aside;
 	if (!ops->chunk_expect)
 		ops->chunk_expect = stub_chunk_expect;
 	/* A backend that cannot check access has nothing to check: that is no failure. */

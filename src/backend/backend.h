@@ -534,6 +534,15 @@ struct backend_ops {
 	 * a call of the function that is under way.
 	 */
 	int (*set_progress)(struct backend *b, void (*fn)(void *arg), void *arg);
+
+	/*
+	 * Call fn(arg) once, on a thread that does nothing else, after what was given before: for
+	 * what takes long and nobody waits for. fn calls nothing of the backend. The backend's end
+	 * waits for all of them.
+	 * Optional: -ENOSYS; on any error fn is not called, and the caller may do so.
+	 * By: core (S). Blocks: no.
+	 */
+	int (*aside)(struct backend *b, void (*fn)(void *arg), void *arg);
 };
 
 /*

@@ -20,6 +20,8 @@ const struct variable variables[] = {
 	 "a process to the file, the next ones to FILE.2, FILE.3 and so on."},
 	{VARIABLE_PLANS, "0 or 1", "1", "libweir",
 	 "0 has no space plan what the program repeats, to find out what plans bring."},
+	{VARIABLE_PLANS_ASIDE, "0 or 1", "1", "libweir",
+	 "0 has plans made while the program waits, where a thread makes them else: on real GPUs."},
 	{VARIABLE_CUDA_DEBUG, "0 or 1", "0", "libweir",
 	 "1 switches the debug mode of real GPUs on, as --debug of weir bench does."},
 	{VARIABLE_GCN_KERNELS, "a file", "libweir-gcn-cuda.so" BESIDE, "weir bench and weir info",

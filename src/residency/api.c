@@ -278,8 +278,9 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	}
 	space->process = getpid();
 	space->residency->recording = checked.mode == WEIR_PLANNED;
-	space->residency->plans = space->residency->trials = true;
+	space->residency->plans = space->residency->trials = space->residency->aside = true;
 	err = variable_bool(VARIABLE_PLANS, &space->residency->plans);
+	err = err ? err : variable_bool(VARIABLE_PLANS_ASIDE, &space->residency->aside);
 	if (err)
 		goto err_residency;
 	space->ops = &residency_ops;

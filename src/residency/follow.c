@@ -74,14 +74,23 @@ static void follow_start(struct planner *p)
 	free(moved);
 }
 
-/* The plan for the record's period, in place of the one that there may be. */
+/* A plan for the period, in place of the one that there may be: now, or when it is made. */
 static int plan_anew(struct weir_space *space, struct planner *p, uint32_t haste)
 {
 	int err = learn_plan(space, p, haste);
 
-	if (!err)
+	if (!err && !p->job)
 		follow_start(p);
 	return err;
+}
+
+/* Whether another plan is to be made: with better times, when a whole period went by under this
+ * one, before anything of the next begins. */
+static bool wants_another(const struct planner *p)
+{
+	return schedule_wants_plans(p) && !p->job &&
+	       p->record.followed % p->record.period == p->plan_phase &&
+	       p->record.next_event >= p->plan_event + p->record.period;
 }
 
 /*
@@ -111,18 +120,18 @@ static int follow_agreed(struct weir_space *space, struct planner *p, struct ran
 {
 	const struct event *newest = record_event(&p->record, p->record.next_event - 1);
 
-	if (!p->plan)
-		return p->bare && tried_bare(space, p) ? plan_anew(space, p, 0) : 0;
+	int err = aside_follow(space, p);
+
+	if (err || !p->plan)
+		return !err && p->bare && tried_bare(space, p) ? plan_anew(space, p, 0) : err;
 	follow_position(p, range);
 	if (newest->kind == EVENT_BEGIN)
 		explain_begun(space, p, newest->place);
 	if (!schedule_wants_plans(p))
 		tried_settle(space, p);
-	if (p->record.followed % p->record.period)
-		return 0;
-	p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
-	/* At the end of a period, with better times: before anything of the next begins. */
-	return schedule_wants_plans(p) ? plan_anew(space, p, 0) : 0;
+	if (p->record.followed % p->record.period == 0)
+		p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
+	return wants_another(p) ? plan_anew(space, p, 0) : 0;
 }
 
 void follow_event(struct weir_space *space, struct planner *p, struct range *range)
@@ -155,6 +164,7 @@ void follow_event(struct weir_space *space, struct planner *p, struct range *ran
 	/* A repetition without brackets is followed without a plan. */
 	if (err && err != -ENOENT) {
 		log_warning("plan: none: %s", weir_strerror(err));
+		learn_forget(space, p);
 		record_drop(&p->record);
 	}
 }

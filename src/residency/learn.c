@@ -509,7 +509,7 @@ static void learn_steps(struct learning *l)
 	}
 }
 
-/* Tie the plan's lives to the ranges they are now, and what was advised on these. */
+/* The ranges that the plan's lives are now, and what was advised on these. */
 static void learn_ranges(struct learning *l)
 {
 	struct weir_space *space = l->space;
@@ -518,10 +518,7 @@ static void learn_ranges(struct learning *l)
 		struct range *range = space->range[r];
 		uint32_t index = NO_LIFE;
 
-		if (range->residency->planner != l->planner)
-			continue;
-		range->residency->plan_life = -1;
-		if (!range->life || range->pooled)
+		if (range->residency->planner != l->planner || !range->life || range->pooled)
 			continue;
 		if (range->life >= l->first)
 			index = l->born[range->life - l->first];
@@ -529,7 +526,6 @@ static void learn_ranges(struct learning *l)
 			index = find_old(l, range->life);
 		if (index == NO_LIFE)
 			continue;
-		range->residency->plan_life = (int32_t)index;
 		l->range[index] = range;
 		l->life[index].below = range->residency->prefer > PLACE_OWN;
 		l->life[index].far = range->residency->prefer == space_host(space);
@@ -548,9 +544,9 @@ static void learn_unchanged(struct learning *l)
 	}
 }
 
-static int make_plan(const struct learning *l, uint32_t haste, struct plan **out)
+/* Have the plan made. The job has from here on what it is made of, and how it is followed. */
+static int make_plan(struct learning *l, struct planner *p, uint32_t haste)
 {
-	const struct plan_maker *maker = l->space->residency->maker;
 	struct plan_input input = {
 		.step = l->step,
 		.use = l->use,
@@ -559,23 +555,27 @@ static int make_plan(const struct learning *l, uint32_t haste, struct plan **out
 		.nr_uses = l->nr_uses,
 		.nr_lives = l->nr_lives,
 		.haste = haste,
-		.guessed = l->planner->record.guessed,
+		.guessed = p->record.guessed,
 	};
+	struct plan_job *job;
 
-	learn_places(l->space, l->planner->own, &input);
-	return maker ? maker->make(maker->arg, &input, out) : plan_create(&input, out);
+	learn_places(l->space, p->own, &input);
+	job = aside_new(p, &input, l->range, l->born, l->step_of_event);
+	if (!job)
+		return -ENOMEM;
+	l->step = NULL;
+	l->use = NULL;
+	l->life = NULL;
+	l->born = l->step_of_event = NULL;
+	return aside_make(l->space, p, job);
 }
 
 int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 {
-	struct plan *plan = NULL;
 	struct learning l;
 	int err;
 
-	if (p->plan)
-		tracing_plan(space, p->own, NULL);
-	tried_set_aside(p);
-	held_release(p);
+	aside_cancel(p);
 	err = learning_init(&l, space, p);
 	if (err)
 		return err;
@@ -587,29 +587,7 @@ int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste)
 	learn_discards(&l);
 	learn_ranges(&l);
 	learn_unchanged(&l);
-	err = l.nr_steps ? make_plan(&l, haste, &plan) : -ENOENT;
-	if (err)
-		goto out;
-	p->plan = plan;
-	p->life = l.range;
-	p->life_of_event = l.born;
-	p->step_of_event = l.step_of_event;
-	l.range = NULL;
-	l.born = NULL;
-	l.step_of_event = NULL;
-	p->plan_event = p->record.next_event;
-	p->plan_place = p->record.next_place;
-	p->nr_plans_made++;
-	p->nr_lives = l.nr_lives;
-	if (window_list(p))
-		log_warning("plan: no memory for a list of what comes and goes in loops");
-	p->host_stage = p->gpu_stage = p->first_stage = schedule_first_stage(p);
-	space->stats.nr_plans++;
-	held_trace(space, p);
-	log_info("plan: %u steps in %u stages, %u moves; %.3f ms a period, %.3f ms of computation",
-		 plan->nr_steps, plan->nr_stages, plan->nr_actions, plan->modelled_ns / 1e6,
-		 plan->compute_ns / 1e6);
-out:
+	err = l.nr_steps ? make_plan(&l, p, haste) : -ENOENT;
 	learning_fini(&l);
 	return err;
 }
@@ -619,6 +597,7 @@ void learn_forget(struct weir_space *space, struct planner *p)
 	/* A suspended one is not followed any more as it is. */
 	if (p->plan)
 		tracing_plan(space, p->own, NULL);
+	aside_cancel(p);
 	held_release(p);
 	tried_forget(p);
 }

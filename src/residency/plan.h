@@ -25,6 +25,8 @@
 #ifndef WEIR_RESIDENCY_PLAN_H
 #define WEIR_RESIDENCY_PLAN_H
 
+#include <stdatomic.h>
+
 #include "src/core/types.h"
 #include "src/residency/explain.h"
 
@@ -99,9 +101,10 @@ struct plan_input {
 	 * or kernels that read there; and for each that is unmapped beside copies between the
 	 * device's own memory and the near place. */
 	double map_busy_ns, map_busy_host_ns, unmap_busy_ns;
-	uint32_t haste; /* what the search may cost at most is halved so many times */
-	bool unfolded;	/* each step is a stage: loops are not looked for */
-	bool guessed;	/* uses are guesses: only plans that fold loops are looked for */
+	uint32_t haste;		 /* what the search may cost at most is halved so many times */
+	bool unfolded;		 /* each step is a stage: loops are not looked for */
+	bool guessed;		 /* uses are guesses: only plans that fold loops are looked for */
+	const atomic_bool *stop; /* NULL, or set when the plan is not wanted any more */
 };
 
 /* Levels that somebody else chose for an input: of the blocks of each life those that are resident

@@ -82,7 +82,9 @@ static uint64_t all_work(const struct search *s)
 
 static bool is_done(const struct search *s)
 {
-	return all_work(s) > s->work_max;
+	const atomic_bool *stop = s->input->stop;
+
+	return all_work(s) > s->work_max || (stop && atomic_load(stop));
 }
 
 /* A hash of all that the model's time depends on. */

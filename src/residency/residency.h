@@ -131,15 +131,17 @@ struct planner {
 	bracket_seq_t windows_done; /* when these were looked at last */
 	uint64_t plan_event;	    /* the first event of the plan's first period, */
 	uint64_t plan_place;	    /* and its place in the record's repetition */
-	uint64_t first_stage;	    /* that the plan was made in */
-	uint64_t host_stage;	    /* of the newest bracket begun */
-	uint64_t gpu_stage;	    /* of the first bracket that is not done */
-	uint32_t nr_plans_made;	    /* for this repetition */
-	bool settled;		    /* no more are made, and the best was chosen */
+	uint64_t plan_phase; /* events of a period that had been followed when the plan was begun */
+	uint64_t first_stage;	/* that the plan was made in */
+	uint64_t host_stage;	/* of the newest bracket begun */
+	uint64_t gpu_stage;	/* of the first bracket that is not done */
+	uint32_t nr_plans_made; /* for this repetition */
+	bool settled;		/* no more are made, and the best was chosen */
 	bool bare; /* no plan is followed: on trial, or, settled, since a period takes less so */
 	double missed; /* share of what translation caches are said to reach that they do not */
 	uint64_t settle_place; /* in the record: they are kept until there, if it is not 0 */
 	struct tried *tried;   /* those before, the newest first */
+	struct plan_job *job;  /* the plan that is being made; NULL: none is */
 	double period_ns;      /* the shortest measured under this plan; 0: none yet */
 	uint64_t bare_event;   /* the first event without one */
 	/* Where in the record the plan that was settled for is held against none (0: it never is),
@@ -163,6 +165,7 @@ struct residency {
 	bool recording;		 /* off in a fixed space */
 	bool plans;		 /* what repeats is planned, */
 	bool trials;		 /* and held against no plan: tests of plans have that off */
+	bool aside;		 /* plans are made while the program goes on, where they can be */
 	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
 	const struct decisions *decide;
 	struct weir_policy *policy;	    /* borrowed; NULL: the built-in rules */
@@ -259,11 +262,28 @@ void held_trace(struct weir_space *space, const struct planner *p);
 
 /* ---- learn.c */
 
-/* The plan for the record's period. haste: as in struct plan_input. @return 0, -ENOMEM. */
+/* Have the plan made for the record's period, and followed: see aside.c. haste: as in struct
+ * plan_input. @return 0; -ENOENT: it has no brackets; -ENOMEM. */
 int learn_plan(struct weir_space *space, struct planner *p, uint32_t haste);
 
-/* Forget the plan, followed or suspended. */
+/* Forget the plan, followed, suspended, or being made. */
 void learn_forget(struct weir_space *space, struct planner *p);
+
+/* ---- aside.c */
+
+/*
+ * A job that makes a plan of the input, whose arrays become the job's with both of the others;
+ * range: by life, the one that it is now. NULL: no memory, and nothing changed hands.
+ * aside_make: have it done, at once or by a thread of the backend's: then p->job is not NULL.
+ * aside_follow: the newest event is one of the repetition that the plan is for: if it is there,
+ * follow it. aside_cancel: no plan is wanted any more.
+ */
+struct plan_job *aside_new(const struct planner *p, const struct plan_input *input,
+			   struct range *const *range, uint32_t *life_of_event,
+			   uint32_t *step_of_event);
+int aside_make(struct weir_space *space, struct planner *p, struct plan_job *job);
+int aside_follow(struct weir_space *space, struct planner *p);
+void aside_cancel(struct planner *p);
 
 /* ---- learn_places.c */
 
@@ -347,6 +367,14 @@ bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 uint32_t schedule_next_use(const struct range *range);
 
 /* ---- tried.c */
+
+/* A plan that is yet to be made of what was recorded so far: tried_begin() follows it, if the
+ * repetition is still followed then, and consumes both. It has from here on the two arrays, by
+ * event; range: as aside_new() has it. NULL: no memory. @return of tried_begin(): 0 or -ENOMEM. */
+struct tried *tried_new(const struct planner *p, struct range *const *range, uint32_t nr_lives,
+			uint32_t *life_of_event, uint32_t *step_of_event);
+int tried_begin(struct weir_space *space, struct planner *p, struct tried *t, struct plan *plan);
+void tried_free(struct tried *t);
 
 /* Set the plan aside: another is about to take its place. Where there is no memory for that it
  * stays, to be freed. */

@@ -14,6 +14,7 @@
  * the program queues ahead does not count. What disturbs a period makes it longer, never shorter,
  * so the worst that a disturbed one does is that a plan is followed that was as good before.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "src/base/log.h"
@@ -44,7 +45,7 @@
 /* When no plan is better, so many periods go by until it is planned anew. */
 #define BARE_PERIODS 64
 
-/* A plan that was set aside. */
+/* A plan that was set aside, or one that is being made. */
 struct tried {
 	struct tried *next;
 	struct plan *plan;
@@ -59,7 +60,7 @@ struct tried {
 	} tied[];		/* by life: those that it was tied to last */
 };
 
-static void tried_free(struct tried *t)
+void tried_free(struct tried *t)
 {
 	plan_destroy(t->plan);
 	free(t->life_of_event);
@@ -96,26 +97,38 @@ static int compare_tied(const void *a, const void *b)
 	return x->life < y->life ? -1 : x->life > y->life;
 }
 
+struct tried *tried_new(const struct planner *p, struct range *const *range, uint32_t nr_lives,
+			uint32_t *life_of_event, uint32_t *step_of_event)
+{
+	struct tried *t = malloc(sizeof(*t) + (nr_lives + 1u) * sizeof(t->tied[0]));
+
+	if (!t)
+		return NULL;
+	*t = (struct tried){.nr_lives = nr_lives,
+			    .life_of_event = life_of_event,
+			    .step_of_event = step_of_event,
+			    .place = p->record.next_place,
+			    .event = p->record.next_event,
+			    .until = p->record.next_event};
+	for (uint32_t i = 0; i < nr_lives; i++)
+		if (range[i])
+			t->tied[t->nr_tied++] = (struct tied){range[i]->life, i};
+	qsort(t->tied, t->nr_tied, sizeof(t->tied[0]), compare_tied);
+	return t;
+}
+
 void tried_set_aside(struct planner *p)
 {
 	struct tried *t;
 
-	t = p->plan ? malloc(sizeof(*t) + (p->nr_lives + 1u) * sizeof(t->tied[0])) : NULL;
+	t = p->plan ? tried_new(p, p->life, p->nr_lives, p->life_of_event, p->step_of_event) : NULL;
 	if (!t)
 		return;
-	*t = (struct tried){.next = p->tried,
-			    .plan = p->plan,
-			    .nr_lives = p->nr_lives,
-			    .life_of_event = p->life_of_event,
-			    .step_of_event = p->step_of_event,
-			    .place = p->plan_place,
-			    .event = p->plan_event,
-			    .until = p->record.next_event,
-			    .period_ns = p->period_ns};
-	for (uint32_t i = 0; i < p->nr_lives; i++)
-		if (p->life[i])
-			t->tied[t->nr_tied++] = (struct tied){p->life[i]->life, i};
-	qsort(t->tied, t->nr_tied, sizeof(t->tied[0]), compare_tied);
+	t->next = p->tried;
+	t->plan = p->plan;
+	t->place = p->plan_place;
+	t->event = p->plan_event;
+	t->period_ns = p->period_ns;
 	p->tried = t;
 	p->plan = NULL;
 	explain_forget(p);
@@ -223,17 +236,12 @@ static void tie_again(struct weir_space *space, struct planner *p, const struct 
 	}
 }
 
-/* Follow one that was set aside in place of the one that is followed. */
-static void take_up(struct weir_space *space, struct planner *p, struct tried **at)
+/* Hold a plan, which is freed but for what the planner has of it, in place of the one that there
+ * may be. life: zeroed. */
+static void hold(struct weir_space *space, struct planner *p, struct tried *t, struct range **life)
 {
-	struct tried *t = *at;
-	struct range **life = calloc(t->nr_lives + 1u, sizeof(struct range *));
-
-	if (!life)
-		return;
-	log_info("plan: one before is followed again, %.3f ms a period", t->period_ns / 1e6);
-	*at = t->next;
-	tracing_plan(space, p->own, NULL);
+	if (p->plan)
+		tracing_plan(space, p->own, NULL);
 	held_release(p);
 	p->plan = t->plan;
 	p->life = life;
@@ -243,12 +251,59 @@ static void take_up(struct weir_space *space, struct planner *p, struct tried **
 	p->plan_place = t->place;
 	p->plan_event = t->event;
 	p->nr_pending = 0;
+	p->period_ns = t->period_ns;
 	tie_again(space, p, t);
 	if (window_list(p))
 		log_warning("plan: no memory for a list of what comes and goes in loops");
-	p->period_ns = t->period_ns;
-	resume_from(space, p, t->until);
 	free(t);
+}
+
+static struct range **no_ranges(const struct tried *t)
+{
+	return calloc(t->nr_lives + 1u, sizeof(struct range *));
+}
+
+/* Follow one that was set aside in place of the one that is followed. */
+static void take_up(struct weir_space *space, struct planner *p, struct tried **at)
+{
+	struct range **life = no_ranges(*at);
+	struct tried *t = *at;
+	uint64_t until = t->until;
+
+	if (!life)
+		return;
+	log_info("plan: one before is followed again, %.3f ms a period", t->period_ns / 1e6);
+	*at = t->next;
+	hold(space, p, t, life);
+	resume_from(space, p, until);
+}
+
+int tried_begin(struct weir_space *space, struct planner *p, struct tried *t, struct plan *plan)
+{
+	const bool late = t->until != p->record.next_event;
+	struct range **life = no_ranges(t);
+	uint64_t until = t->until;
+
+	t->plan = plan;
+	if (!life) {
+		tried_free(t);
+		return -ENOMEM;
+	}
+	if (p->plan)
+		tracing_plan(space, p->own, NULL);
+	tried_set_aside(p);
+	t->event = p->record.next_event;
+	hold(space, p, t, life);
+	p->plan_phase = p->record.followed % p->record.period;
+	p->nr_plans_made++;
+	space->stats.nr_plans++;
+	if (late) {
+		resume_from(space, p, until);
+		return 0;
+	}
+	p->host_stage = p->gpu_stage = p->first_stage = schedule_first_stage(p);
+	held_trace(space, p);
+	return 0;
 }
 
 /* The choice is made: forget the others. next: periods until a trial without a plan begins, or

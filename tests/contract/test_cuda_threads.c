@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The CUDA backend's own threads, on the driver without a GPU: that none takes the program's
- * signals, that a progress function is gone when its space is, and what they say when the process
- * ends; the default streams of threads; and two threads of the program that change a budget.
+ * signals, that a progress function is gone when its space is, that what is done aside is done in
+ * order and to the end, and what they say when the process ends; the default streams of threads;
+ * and two threads of the program that change a budget.
  *
  * Labels: threads
  * Links: cuda-fake backend-cases
@@ -80,6 +81,57 @@ static void test_pinner_takes_no_signals(void **state)
 	b->ops->chunk_expect(b, HOST, UNIT, 0, 2);
 	wait_for_calls(b, &m);
 	weir_log_set(NULL, NULL);
+}
+
+static void test_caller_takes_no_signals(void **state)
+{
+	struct mask m = {.program = pthread_self()};
+	struct backend *b = ((struct contract *)*state)->b;
+
+	assert_int_equal(b->ops->aside(b, mask_note, &m), 0);
+	wait_for_calls(b, &m);
+}
+
+/* ------------------------------------------------------------------ beside the program */
+
+struct called {
+	struct backend *b;
+	pthread_t program;
+	atomic_uint nr, nr_wrong;
+	struct one {
+		struct called *all;
+		uint32_t number;
+	} one[20];
+};
+
+static void call_one(void *arg)
+{
+	const struct one *one = arg;
+	struct called *all = one->all;
+
+	if (pthread_equal(pthread_self(), all->program) || atomic_load(&all->nr) != one->number)
+		atomic_fetch_add(&all->nr_wrong, 1);
+	all->b->ops->host_spend(all->b, 1000000);
+	atomic_fetch_add(&all->nr, 1);
+}
+
+/* Functions are called one after the other, in order, by another thread; and the end waits for
+ * those that are left. */
+static void test_aside_calls_all_in_order(void **state)
+{
+	struct called c = {.program = pthread_self()};
+	const uint32_t nr = sizeof(c.one) / sizeof(c.one[0]);
+
+	(void)state;
+	assert_int_equal(cuda_create(&(struct cuda_config){.library = FAKECUDA_PATH}, &c.b), 0);
+	for (uint32_t i = 0; i < nr; i++) {
+		c.one[i] = (struct one){&c, i};
+		assert_int_equal(c.b->ops->aside(c.b, call_one, &c.one[i]), 0);
+	}
+	assert_true(atomic_load(&c.nr) < nr);
+	c.b->ops->destroy(c.b);
+	assert_int_equal(atomic_load(&c.nr), nr);
+	assert_int_equal(atomic_load(&c.nr_wrong), 0);
 }
 
 /* ------------------------------------------------------------------ progress functions */
@@ -321,6 +373,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_migrator_takes_no_signals),
 		CASE(test_pinner_takes_no_signals),
+		CASE(test_caller_takes_no_signals),
+		cmocka_unit_test(test_aside_calls_all_in_order),
 		CASE(test_progress_removed_from_a_busy_thread),
 		CASE(test_progress_after_waits),
 		CASE(test_driver_gone_at_exit),

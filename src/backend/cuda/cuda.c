@@ -129,6 +129,7 @@ static void cuda_free(struct cuda *cuda)
 
 	cuda_migrator_stop(cuda);
 	cuda_pin_stop(cuda);
+	cuda_aside_stop(cuda);
 	cuda_streams_fini(cuda);
 	for (uint32_t i = 0; i < cuda->nr_chunks && !left; i++)
 		left = cuda->chunk[i] != NULL;
@@ -147,6 +148,7 @@ static void cuda_free(struct cuda *cuda)
 	pthread_cond_destroy(&cuda->idle);
 	pthread_cond_destroy(&cuda->expect);
 	pthread_cond_destroy(&cuda->given);
+	pthread_cond_destroy(&cuda->given_aside);
 	pthread_mutex_destroy(&cuda->starting);
 	pthread_mutex_destroy(&cuda->lock);
 	free(cuda);
@@ -210,6 +212,7 @@ static const struct backend_ops cuda_ops = {
 	.memory_room = cuda_memory_room,
 	.host_spend = cuda_host_spend,
 	.set_progress = cuda_set_progress,
+	.aside = cuda_aside,
 };
 
 static const struct backend_managed_ops cuda_managed_ops = {
@@ -242,8 +245,12 @@ static int sync_init(struct cuda *cuda)
 		goto err_idle;
 	if (pthread_cond_init(&cuda->given, NULL))
 		goto err_expect;
+	if (pthread_cond_init(&cuda->given_aside, NULL))
+		goto err_given;
 	return 0;
 
+err_given:
+	pthread_cond_destroy(&cuda->given);
 err_expect:
 	pthread_cond_destroy(&cuda->expect);
 err_idle:

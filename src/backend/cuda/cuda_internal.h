@@ -213,6 +213,11 @@ struct cuda {
 	uint32_t nr_ahead[WEIR_MEMORIES_MAX]; /* threads that make or give back such chunks */
 	bool pins;
 
+	struct cuda_aside *aside;   /* to be called, the oldest first */
+	pthread_t caller;	    /* who calls them, if has_caller */
+	pthread_cond_t given_aside; /* there is one */
+	bool has_caller;
+
 	pthread_t migrator;
 	pthread_cond_t wake, idle; /* the migrator has work; it has called a function */
 	struct cuda_progress *progress;
@@ -220,7 +225,7 @@ struct cuda {
 	uint32_t next_progress; /* to be called in this round */
 	void *called;		/* whose function is being called, if calling */
 	bool running, calling;
-	bool stop;	    /* both threads */
+	bool stop;	    /* all threads */
 	bool noticed;	    /* fences were found reached, and the migrator does not know yet */
 	uint64_t looked_ns; /* when the migrator last began to look; 0: never */
 	uint64_t waited_ns; /* when somebody last had waited for a fence */
@@ -555,6 +560,13 @@ int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uin
 int cuda_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
 			uint32_t to);
 void cuda_managed_free(struct backend *b, void *addr);
+
+/* ---- cuda_aside.c */
+
+int cuda_aside(struct backend *b, void (*fn)(void *arg), void *arg);
+
+/* Stop the thread, if it runs, when all that was given to it is called. */
+void cuda_aside_stop(struct cuda *cuda);
 
 /* ---- cuda_migrator.c */
 

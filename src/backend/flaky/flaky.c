@@ -355,6 +355,11 @@ static int flaky_set_progress(struct backend *b, void (*fn)(void *arg), void *ar
 	FLAKY_FORWARD(b, set_progress, fn, arg);
 }
 
+static int flaky_aside(struct backend *b, void (*fn)(void *arg), void *arg)
+{
+	FLAKY_FORWARD(b, aside, fn, arg);
+}
+
 static void flaky_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,
 				uint64_t bytes[BACKEND_DIRECTION_NR])
 {
@@ -423,6 +428,7 @@ static const struct backend_ops flaky_ops = {
 	.memory_room = flaky_memory_room,
 	.host_spend = flaky_host_spend,
 	.set_progress = flaky_set_progress,
+	.aside = flaky_aside,
 };
 
 static const struct backend_managed_ops flaky_managed_ops = {

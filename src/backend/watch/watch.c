@@ -628,6 +628,13 @@ static struct watch_progress *progress_take(struct watch *w, const void *arg)
 	return found;
 }
 
+static int op_aside(struct backend *b, void (*fn)(void *arg), void *arg)
+{
+	struct backend *inner = watch_of(b)->inner;
+
+	return inner->ops->aside(inner, fn, arg);
+}
+
 static int op_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)
 {
 	struct watch *w = watch_of(b);
@@ -727,6 +734,7 @@ static const struct backend_ops watch_ops = {
 	.memory_room = op_memory_room,
 	.host_spend = op_host_spend,
 	.set_progress = op_set_progress,
+	.aside = op_aside,
 };
 
 static const struct backend_managed_ops watch_managed_ops = {

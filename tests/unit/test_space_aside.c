@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans that a thread makes while the program goes on: what is followed meanwhile, what is followed
+ * once a plan is there, and what becomes of one that nobody wants any more. Here the test is that
+ * thread, or gives what it has to do to one.
+ *
+ * Labels: threads
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include "src/residency/residency.h"
+#include "tests/support/space.h"
+
+#define BLOCK KIB(16)
+#define NR 8
+/* Of ranges of three blocks each, of a temporary of two, and the budgets. */
+enum { BLOCKS = 3, TEMPORARY = 2, OWN_BLOCKS = 14, HOST_BLOCKS = 40 };
+
+/* What was given to the backend to be done aside. */
+static struct {
+	struct backend_ops ops;
+	void (*fn)(void *arg);
+	void *arg;
+	uint32_t nr;  /* times that something was, */
+	bool refuses; /* or would have been */
+	pthread_t thread;
+	bool threads, runs; /* a thread does it at once; it has not been joined */
+} given;
+
+/* Do what was given last, unless that was done. */
+static void do_given(void)
+{
+	void (*fn)(void *arg) = given.fn;
+
+	given.fn = NULL;
+	if (fn)
+		fn(given.arg);
+}
+
+static void *call_given(void *unused)
+{
+	(void)unused;
+	do_given();
+	return NULL;
+}
+
+static void join_given(void)
+{
+	if (given.runs)
+		assert_int_equal(pthread_join(given.thread, NULL), 0);
+	given.runs = false;
+}
+
+static int give(struct backend *b, void (*fn)(void *arg), void *arg)
+{
+	(void)b;
+	if (given.refuses)
+		return -EAGAIN;
+	join_given();
+	do_given(); /* in order */
+	given.fn = fn;
+	given.arg = arg;
+	given.nr++;
+	if (!given.threads)
+		return 0;
+	given.runs = true;
+	return pthread_create(&given.thread, NULL, call_given, NULL);
+}
+
+static const struct planner *planner(const struct test_space *t)
+{
+	return &t->space->residency->planner[0];
+}
+
+struct program {
+	struct test_space t;
+	void *range[NR];
+	uint32_t seed[NR]; /* of their contents */
+	uint32_t nr;	   /* iterations */
+};
+
+static void program_open(struct program *p, bool threads)
+{
+	*p = (struct program){.nr = 0};
+	test_space_open(&p->t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, OWN_BLOCKS, HOST_BLOCKS);
+	given.ops = *p->t.space->backend->ops;
+	given.ops.aside = give;
+	given.nr = 0;
+	given.refuses = false;
+	given.threads = threads;
+	p->t.space->backend->ops = &given.ops;
+	for (uint32_t i = 0; i < NR; i++) {
+		p->range[i] = do_alloc(&p->t, BLOCKS * BLOCK, 0);
+		p->seed[i] = 1 + i;
+		do_fill(&p->t, 0, p->range[i], BLOCKS * BLOCK, p->seed[i]);
+	}
+}
+
+static void program_close(struct program *p)
+{
+	test_space_close(&p->t);
+	join_given();
+	do_given(); /* the space is gone */
+}
+
+/* One range is changed, with a temporary that lives meanwhile. */
+static void change(struct program *p, uint32_t i)
+{
+	void *temporary = do_alloc(&p->t, TEMPORARY * BLOCK, 0);
+	uint32_t put = 10 + NR * p->nr + i;
+
+	do_fill(&p->t, 0, temporary, TEMPORARY * BLOCK, put);
+	do_change(&p->t, 0, p->range[i], BLOCKS * BLOCK, p->seed[i], put);
+	p->seed[i] = put;
+	do_expect(&p->t, 0, temporary, TEMPORARY * BLOCK, put);
+	do_free(&p->t, temporary, 0);
+	do_check(&p->t);
+}
+
+static void iterate(struct program *p)
+{
+	for (uint32_t i = 0; i < NR; i++)
+		change(p, i);
+	p->nr++;
+}
+
+/* Until a plan is being made. */
+static void iterate_until_given(struct program *p)
+{
+	const uint32_t before = given.nr;
+
+	for (uint32_t n = 0; given.nr == before; n++) {
+		assert_true(n < 20);
+		iterate(p);
+	}
+}
+
+/* Blocks that an iteration copies either way, as it settles. */
+static uint64_t settled_copies(struct program *p)
+{
+	uint64_t before = 0, after = 0;
+
+	for (uint32_t n = 0; n < 12; n++) {
+		struct weir_space_stats stats;
+
+		iterate(p);
+		do_sync(&p->t);
+		stats = get_stats(&p->t);
+		before = after;
+		after = get_copied(&p->t, &stats, BACKEND_TO_DEVICE) +
+			get_copied(&p->t, &stats, BACKEND_TO_HOST);
+	}
+	return (after - before) / BLOCK;
+}
+
+/* A plan is followed when it is there, from the middle of an iteration on, and the next one is
+ * asked for when a whole period went by under it. In the end as much is copied as if the program
+ * had waited for both. */
+static void test_space_aside_is_followed_once_it_is_there(void **state)
+{
+	struct program waits, p;
+	uint64_t copies;
+
+	(void)state;
+	program_open(&waits, false);
+	given.refuses = true;
+	copies = settled_copies(&waits);
+	assert_true(get_stats(&waits.t).nr_plans >= 2);
+	program_close(&waits);
+
+	program_open(&p, false);
+	iterate_until_given(&p);
+	for (uint32_t n = 0; n < 5; n++)
+		iterate(&p);
+	assert_int_equal(given.nr, 1);
+	assert_int_equal(get_stats(&p.t).nr_plans, 0);
+	assert_null(planner(&p.t)->plan);
+	change(&p, 0);
+	do_given();
+	assert_int_equal(get_stats(&p.t).nr_plans, 0);
+	change(&p, 1);
+	assert_int_equal(get_stats(&p.t).nr_plans, 1);
+	assert_non_null(planner(&p.t)->plan);
+	change(&p, 2);
+	p.nr++;
+	assert_int_equal(given.nr, 1); /* no whole period went by */
+	iterate_until_given(&p);
+	iterate(&p);
+	assert_int_equal(get_stats(&p.t).nr_plans, 1);
+	do_given();
+	iterate(&p);
+	assert_int_equal(get_stats(&p.t).nr_plans, 2);
+	assert_int_equal(settled_copies(&p), copies);
+	assert_int_equal(given.nr, 2);
+	assert_int_equal(get_stats(&p.t).nr_divergences, 0);
+	program_close(&p);
+}
+
+/* What was allocated while the plan was made is a life of it all the same. */
+static void test_space_aside_knows_what_was_allocated_meanwhile(void **state)
+{
+	const struct range *range;
+	struct program p;
+	void *temporary;
+
+	(void)state;
+	program_open(&p, false);
+	iterate_until_given(&p);
+	iterate(&p);
+	temporary = do_alloc(&p.t, TEMPORARY * BLOCK, 0);
+	do_given();
+	do_fill(&p.t, 0, temporary, TEMPORARY * BLOCK, 7);
+	assert_non_null(planner(&p.t)->plan);
+	range = range_find(p.t.space, temporary);
+	assert_true(range->residency->plan_life >= 0);
+	assert_ptr_equal(planner(&p.t)->life[range->residency->plan_life], range);
+	for (uint32_t i = 0; i < NR; i++)
+		assert_true(range_find(p.t.space, p.range[i])->residency->plan_life >= 0);
+	program_close(&p);
+}
+
+/* The program does something else: nobody follows the plan, whenever it is there. */
+static void test_space_aside_is_forgotten_when_the_program_does_something_else(void **state)
+{
+	struct program p;
+
+	(void)state;
+	for (uint32_t done = 0; done < 2; done++) {
+		program_open(&p, false);
+		iterate_until_given(&p);
+		if (done)
+			do_given();
+		for (uint32_t n = 0; n < 30 && planner(&p.t)->job; n++)
+			do_expect(&p.t, 0, p.range[n * n % NR], (1 + n % BLOCKS) * BLOCK,
+				  p.seed[n * n % NR]);
+		assert_null(planner(&p.t)->job);
+		if (!done)
+			do_given();
+		assert_null(planner(&p.t)->plan);
+		assert_int_equal(get_stats(&p.t).nr_plans, 0);
+		program_close(&p);
+	}
+}
+
+/* It does so once, and goes on: the plan is followed, if it is there by then or comes later. */
+static void test_space_aside_outlives_an_odd_bracket(void **state)
+{
+	struct program p;
+
+	(void)state;
+	for (uint32_t later = 0; later < 2; later++) {
+		program_open(&p, false);
+		iterate_until_given(&p);
+		iterate(&p);
+		iterate(&p);
+		do_expect(&p.t, 0, p.range[1], BLOCK, p.seed[1]);
+		if (!later)
+			do_given();
+		iterate(&p);
+		iterate(&p);
+		if (later) {
+			assert_null(planner(&p.t)->plan);
+			do_given();
+			iterate(&p);
+		}
+		assert_non_null(planner(&p.t)->plan);
+		assert_int_equal(get_stats(&p.t).nr_plans, 1);
+		assert_int_equal(get_stats(&p.t).nr_divergences, 0);
+		iterate(&p);
+		program_close(&p);
+	}
+}
+
+/* A budget changes, or the space goes: the plan was for another one. */
+static void test_space_aside_is_no_plan_for_another_budget(void **state)
+{
+	struct program p;
+
+	(void)state;
+	program_open(&p, false);
+	iterate_until_given(&p);
+	assert_int_equal(weir_space_set_budget(p.t.space, p.t.desc.device[0].memory,
+					       (OWN_BLOCKS + 2) * BLOCK),
+			 0);
+	assert_null(planner(&p.t)->job);
+	do_given();
+	iterate_until_given(&p);
+	program_close(&p);
+}
+
+/* A thread makes them, and the program changes its ways again and again. */
+static void test_space_aside_by_a_thread(void **state)
+{
+	struct program p;
+
+	(void)state;
+	program_open(&p, true);
+	for (uint32_t n = 0; n < 12; n++) {
+		for (uint32_t i = 0; i < 3 + n; i++)
+			iterate(&p);
+		if (n % 3 == 0)
+			do_expect(&p.t, 0, p.range[n % NR], BLOCK, p.seed[n % NR]);
+		if (n % 4 == 1)
+			assert_int_equal(weir_space_set_budget(p.t.space, p.t.desc.device[0].memory,
+							       (OWN_BLOCKS + n % 2) * BLOCK),
+					 0);
+	}
+	assert_true(given.nr > 0);
+	program_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_space_aside_is_followed_once_it_is_there),
+		cmocka_unit_test(test_space_aside_knows_what_was_allocated_meanwhile),
+		cmocka_unit_test(
+			test_space_aside_is_forgotten_when_the_program_does_something_else),
+		cmocka_unit_test(test_space_aside_outlives_an_odd_bracket),
+		cmocka_unit_test(test_space_aside_is_no_plan_for_another_budget),
+		cmocka_unit_test(test_space_aside_by_a_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
