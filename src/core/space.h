@@ -684,6 +684,12 @@ static inline bracket_seq_t range_block_last_write(const struct weir_space *spac
 		   range_wide_use(space, range));
 }
 
+/* Whether the range is allocated: not freed, be it that an open bracket still names it. */
+static inline bool range_lives(const struct range *range)
+{
+	return !range->pooled && !range->free_pending;
+}
+
 /* Whether a launch may be using the block at an address that is mapped to a chunk it gave away: it
  * cannot be mapped to another one now. */
 static inline bool range_block_is_held(const struct weir_space *space, const struct range *range,

@@ -206,8 +206,9 @@ static void resized(struct weir_space *space)
 	for (uint32_t d = 0; d < space->nr_devices; d++) {
 		struct planner *p = &space->residency->planner[d];
 
-		if (p->plan || p->suspended)
-			p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
+		if (p->plan || p->suspended || p->job)
+			p->nr_unproven -= MIN(p->nr_unproven,
+					      MAX(p->record.period, p->record.suspended.period));
 		learn_forget(space, p);
 		record_drop(&p->record);
 	}

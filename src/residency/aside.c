@@ -60,7 +60,7 @@ static void job_run(void *arg)
 {
 	struct plan_job *job = arg;
 
-	job->err = plan_create(&job->input, &job->plan);
+	job->err = atomic_load(&job->stop) ? -ECANCELED : plan_create(&job->input, &job->plan);
 	if (atomic_exchange(&job->state, JOB_DONE) == JOB_ABANDONED)
 		job_free(job);
 }

@@ -282,6 +282,8 @@ static const char *why_no_plan(const struct weir_space *space, const struct plan
 		return p->record.nr_given_up
 			       ? "no plan: no repetition is known, and one may have been missed"
 			       : "no plan: no repetition is known";
+	if (p->job)
+		return "no plan yet: it is being made";
 	return "no plan: there was no memory for it, or the repetition has no brackets";
 }
 

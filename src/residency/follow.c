@@ -84,11 +84,17 @@ static int plan_anew(struct weir_space *space, struct planner *p, uint32_t haste
 	return err;
 }
 
+/* Whether a whole period was followed since an event differed: what can be learnt is one's. */
+static bool is_alike(const struct planner *p)
+{
+	return p->record.followed >= p->record.period;
+}
+
 /* Whether another plan is to be made: with better times, when a whole period went by under this
  * one, before anything of the next begins. */
 static bool wants_another(const struct planner *p)
 {
-	return schedule_wants_plans(p) && !p->job &&
+	return schedule_wants_plans(p) && !p->job && is_alike(p) &&
 	       p->record.followed % p->record.period == p->plan_phase &&
 	       p->record.next_event >= p->plan_event + p->record.period;
 }
@@ -122,15 +128,17 @@ static int follow_agreed(struct weir_space *space, struct planner *p, struct ran
 
 	int err = aside_follow(space, p);
 
+	if (p->record.followed % p->record.period == 0)
+		p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
 	if (err || !p->plan)
-		return !err && p->bare && tried_bare(space, p) ? plan_anew(space, p, 0) : err;
+		return !err && is_alike(p) && p->bare && tried_bare(space, p)
+			       ? plan_anew(space, p, 0)
+			       : err;
 	follow_position(p, range);
 	if (newest->kind == EVENT_BEGIN)
 		explain_begun(space, p, newest->place);
 	if (!schedule_wants_plans(p))
 		tried_settle(space, p);
-	if (p->record.followed % p->record.period == 0)
-		p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
 	return wants_another(p) ? plan_anew(space, p, 0) : 0;
 }
 

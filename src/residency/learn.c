@@ -518,7 +518,7 @@ static void learn_ranges(struct learning *l)
 		struct range *range = space->range[r];
 		uint32_t index = NO_LIFE;
 
-		if (range->residency->planner != l->planner || !range->life || range->pooled)
+		if (range->residency->planner != l->planner || !range->life || !range_lives(range))
 			continue;
 		if (range->life >= l->first)
 			index = l->born[range->life - l->first];

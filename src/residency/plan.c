@@ -2,8 +2,8 @@
 /*
  * Making a plan from its parts: see plan.h.
  *
- * It is made with the space's lock held, so what it costs is limited, whatever the program does. Of
- * S stages with E uses of lives by stages, all tables are of S + E entries, and the walks that make
+ * A program may wait for it, so what it costs is limited, whatever the program does. Of S stages
+ * with E uses of lives by stages, all tables are of S + E entries, and the walks that make
  * them are linear or sort: a life's cost in place is summed up in one walk over the uses, its next
  * uses are a list, and places in the order of eviction are numbered ahead of time. One run of the
  * model looks at each stage's lives and at those of the 32 stages after it, E times 33, and finds

@@ -29,7 +29,7 @@ static void tie_lives(struct weir_space *space, struct planner *p, uint64_t sinc
 		uint64_t place, period;
 		uint32_t life;
 
-		if (range->residency->planner != p || range->pooled ||
+		if (range->residency->planner != p || !range_lives(range) ||
 		    range->life < MAX(since, p->record.first_event))
 			continue;
 		place = record_event(&p->record, range->life)->place;

@@ -227,7 +227,7 @@ static void tie_again(struct weir_space *space, struct planner *p, const struct 
 		if (range->residency->planner != p)
 			continue;
 		range->residency->plan_life = -1;
-		if (range->life && !range->pooled)
+		if (range->life && range_lives(range))
 			tied = bsearch(&key, t->tied, t->nr_tied, sizeof(key), compare_tied);
 		if (!tied)
 			continue;

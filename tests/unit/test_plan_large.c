@@ -19,7 +19,7 @@ struct large {
 	uint32_t budget;    /* blocks for each life, of 4 */
 };
 
-static struct plan *make(struct large large, uint32_t haste)
+static struct plan *make(struct large large, uint32_t haste, bool stopped)
 {
 	uint32_t nr_uses = large.nr_steps * large.nr_uses;
 	struct plan_step *step = calloc(large.nr_steps, sizeof(*step));
@@ -39,8 +39,10 @@ static struct plan *make(struct large large, uint32_t haste)
 						.duplex_ns = 100,
 						.inplace_duplex_ns = 100,
 						.inplace_both_ns = 100}};
+	const atomic_bool stop = stopped;
 	struct plan *plan = NULL;
 
+	input.stop = &stop;
 	assert_true(step && use && life);
 	for (uint32_t i = 0; i < large.nr_lives; i++)
 		life[i] = (struct plan_life){.nr_blocks = 4, .permanent = true};
@@ -72,7 +74,7 @@ static struct plan *make(struct large large, uint32_t haste)
 
 static void expect_work_at_most(struct large large, uint64_t work_max)
 {
-	struct plan *plan = make(large, 0);
+	struct plan *plan = make(large, 0, false);
 
 	if (plan->work > work_max)
 		fail_msg("%u steps of %u uses: work %llu", large.nr_steps, large.nr_uses,
@@ -110,7 +112,7 @@ static void test_plan_large_that_fits(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		uint32_t nr = 3000u << i;
-		struct plan *plan = make((struct large){nr, 3, nr / 2, nr, 1, 4}, 0);
+		struct plan *plan = make((struct large){nr, 3, nr / 2, nr, 1, 4}, 0, false);
 
 		assert_int_equal(plan->nr_stages, nr);
 		work[i] = plan->work;
@@ -129,13 +131,29 @@ static void test_plan_large_in_haste(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
-		struct plan *plan = make(large, haste[i]);
+		struct plan *plan = make(large, haste[i], false);
 
 		work[i] = plan->work;
 		plan_destroy(plan);
 	}
 	assert_true(work[1] < work[0] / 2);
 	assert_true(work[2] < work[1] / 2);
+}
+
+/* When nobody wants it any more the search ends. */
+static void test_plan_large_that_is_stopped(void **state)
+{
+	const struct large large = {1500, 3, 1500, 1500, 1, 2};
+	uint64_t work[2];
+
+	(void)state;
+	for (uint32_t stopped = 0; stopped < 2; stopped++) {
+		struct plan *plan = make(large, 0, stopped);
+
+		work[stopped] = plan->work;
+		plan_destroy(plan);
+	}
+	assert_true(work[1] < work[0] / 5);
 }
 
 int main(void)
@@ -146,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_plan_large_loop),
 		cmocka_unit_test(test_plan_large_that_fits),
 		cmocka_unit_test(test_plan_large_in_haste),
+		cmocka_unit_test(test_plan_large_that_is_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include "src/residency/residency.h"
 #include "tests/support/space.h"
+#include "weir/explain.h"
 
 #define BLOCK KIB(16)
 #define NR 8
@@ -289,6 +290,162 @@ static void test_space_aside_is_no_plan_for_another_budget(void **state)
 	program_close(&p);
 }
 
+/* What is freed while an open bracket names it is no life of a plan that begins then. */
+static void test_space_aside_does_not_know_what_was_freed_within_a_bracket(void **state)
+{
+	struct program p;
+	bool begun = false;
+
+	(void)state;
+	program_open(&p, false);
+	for (uint32_t n = 0; n < 20 * NR; n++) {
+		void *temporary = do_alloc(&p.t, TEMPORARY * BLOCK, 0);
+		const struct range *range = range_find(p.t.space, temporary);
+
+		do_begin(&p.t, 1, temporary, TEMPORARY * BLOCK, WEIR_WRITE);
+		do_free(&p.t, temporary, 0);
+		if (given.fn) {
+			do_given();
+			begun = true;
+		}
+		do_expect(&p.t, 0, p.range[n % NR], BLOCKS * BLOCK, p.seed[n % NR]);
+		assert_true(range->free_pending);
+		assert_int_equal(range->residency->plan_life, -1);
+		do_end(&p.t, 1);
+		for (uint32_t l = 0; planner(&p.t)->plan && l < planner(&p.t)->nr_lives; l++)
+			assert_true(!planner(&p.t)->life[l] || !planner(&p.t)->life[l]->pooled);
+		do_check(&p.t);
+	}
+	assert_true(begun);
+	program_close(&p);
+}
+
+/* The plan has allocations, and brackets, where the last period has them. */
+static void plan_is_of_the_period(const struct planner *p)
+{
+	const struct record *record = &p->record;
+
+	for (uint64_t n = record->next_event - record->period; n < record->next_event; n++) {
+		const struct event *event = record_event(record, n);
+		uint64_t period, k = schedule_position(p, event->place, &period);
+
+		assert_int_equal(p->life_of_event[k] != UINT32_MAX, event->kind == EVENT_ALLOC);
+		if (event->kind == EVENT_BEGIN)
+			assert_true(p->step_of_event[k] < p->plan->nr_steps);
+	}
+}
+
+/* The first plan begins behind so many changes of an iteration, and so many changes later there is
+ * a bracket that differs; 0: there is none. */
+static void begin_and_differ(uint32_t first, uint32_t at)
+{
+	struct program p;
+	uint32_t i = 0, begun;
+
+	program_open(&p, false);
+	iterate_until_given(&p);
+	iterate(&p); /* a repetition is suspended if a period of it was followed */
+	while (i < first)
+		change(&p, i++);
+	do_given();
+	begun = i;
+	while (given.nr == 1) {
+		assert_true(i < 5 * NR);
+		if (at && i == begun + at)
+			do_expect(&p.t, 0, p.range[1], BLOCK, p.seed[1]);
+		change(&p, i++ % NR);
+		p.nr += i % NR == 0;
+	}
+	if (!at)
+		assert_int_equal(i, begun + NR + 1); /* it began within that change */
+	do_given();
+	for (uint32_t n = 0; n < 2 * NR; n++) {
+		change(&p, i++ % NR);
+		p.nr += i % NR == 0;
+	}
+	assert_int_equal(planner(&p.t)->nr_plans_made, 2);
+	assert_int_equal(planner(&p.t)->plan->nr_steps, 3 * NR);
+	plan_is_of_the_period(planner(&p.t));
+	assert_int_equal(get_stats(&p.t).nr_divergences, 0);
+	program_close(&p);
+}
+
+static void test_space_aside_makes_no_plan_of_an_odd_bracket(void **state)
+{
+	(void)state;
+	for (uint32_t first = 0; first < NR; first++)
+		for (uint32_t at = 0; at < NR; at++)
+			begin_and_differ(first, at);
+}
+
+/* Periods whose plan is being made, or was for another budget, are not held against the repetition:
+ * later plans are made without haste. */
+static void test_space_aside_is_not_in_vain(void **state)
+{
+	struct program p;
+
+	(void)state;
+	program_open(&p, false);
+	for (uint32_t n = 0; n < 4; n++) {
+		iterate_until_given(&p);
+		assert_int_equal(weir_space_set_budget(p.t.space, p.t.desc.device[0].memory,
+						       (OWN_BLOCKS + 1 - n % 2) * BLOCK),
+				 0);
+		assert_int_equal(planner(&p.t)->nr_unproven, 0);
+	}
+	iterate_until_given(&p);
+	iterate(&p);
+	iterate(&p);
+	assert_int_equal(planner(&p.t)->nr_unproven, 0);
+	program_close(&p);
+}
+
+/* Nothing is given away where that is not asked for, nor plans of guesses. */
+static void test_space_aside_is_not_for_all(void **state)
+{
+	struct program p;
+
+	(void)state;
+	for (uint32_t guesses = 0; guesses < 2; guesses++) {
+		program_open(&p, false);
+		p.t.space->residency->aside = guesses;
+		p.t.space->residency->planner[0].record.guessed = guesses;
+		for (uint32_t n = 0; n < 10; n++)
+			iterate(&p);
+		assert_int_equal(given.nr, 0);
+		assert_true(get_stats(&p.t).nr_plans > 0);
+		program_close(&p);
+	}
+}
+
+static void expect_explained(struct program *p, const char *text)
+{
+	char got[4096] = "";
+	FILE *file = tmpfile();
+
+	assert_non_null(file);
+	assert_int_equal(weir_space_explain(p->t.space, file), 0);
+	rewind(file);
+	(void)fread(got, 1, sizeof(got) - 1, file);
+	assert_int_equal(fclose(file), 0);
+	assert_non_null(strstr(got, text));
+}
+
+/* The text says that a plan is being made. */
+static void test_space_aside_is_explained(void **state)
+{
+	struct program p;
+
+	(void)state;
+	program_open(&p, false);
+	iterate_until_given(&p);
+	expect_explained(&p, "no plan yet: it is being made");
+	do_given();
+	iterate(&p);
+	expect_explained(&p, "a plan of");
+	program_close(&p);
+}
+
 /* A thread makes them, and the program changes its ways again and again. */
 static void test_space_aside_by_a_thread(void **state)
 {
@@ -319,6 +476,11 @@ int main(void)
 			test_space_aside_is_forgotten_when_the_program_does_something_else),
 		cmocka_unit_test(test_space_aside_outlives_an_odd_bracket),
 		cmocka_unit_test(test_space_aside_is_no_plan_for_another_budget),
+		cmocka_unit_test(test_space_aside_does_not_know_what_was_freed_within_a_bracket),
+		cmocka_unit_test(test_space_aside_makes_no_plan_of_an_odd_bracket),
+		cmocka_unit_test(test_space_aside_is_not_in_vain),
+		cmocka_unit_test(test_space_aside_is_not_for_all),
+		cmocka_unit_test(test_space_aside_is_explained),
 		cmocka_unit_test(test_space_aside_by_a_thread),
 	};
 
