@@ -132,7 +132,7 @@ void tracing_lives(struct weir_space *space)
 		uint64_t offset = 0, bytes, *life;
 
 		range->traced_life = 0;
-		if (!range->arena && !range->pooled && !range->free_pending)
+		if (!range->arena && range_lives(range))
 			write_alloc(space, range, &range->traced_life, range->bytes,
 				    TRACE_NO_STREAM, TRACE_ALLOC_BEFORE, now);
 		else

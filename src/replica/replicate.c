@@ -254,7 +254,7 @@ static int find_allocation(struct weir_space *space, const void *addr, struct ra
 	*offset = 0;
 	if (*range && (*range)->kind)
 		return -ENOTSUP;
-	if (!*range || (*range)->pooled || (*range)->free_pending)
+	if (!*range || !range_lives(*range))
 		return -EINVAL;
 	*bytes = (*range)->arena ? arena_find(*range, addr, offset) : (*range)->bytes;
 	return *bytes && (char *)(*range)->addr + *offset == (const char *)addr ? 0 : -EINVAL;

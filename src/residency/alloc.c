@@ -424,7 +424,7 @@ int weir_free(struct weir_space *space, void *addr, struct weir_stream *stream)
 		return 0;
 	pthread_mutex_lock(&space->lock);
 	range = range_find(space, addr);
-	if (range && !range->kind && !range->pooled && !range->free_pending)
+	if (range && !range->kind && range_lives(range))
 		err = free_part(space, range, addr, stream);
 	if (err == -EINVAL)
 		log_error("free: nothing was allocated at %p", addr);

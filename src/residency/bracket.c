@@ -43,9 +43,8 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 	struct range *range = range_find(space, use->addr);
 	uint64_t offset, begin = 0, size, end;
 
-	if (!range || range->pooled || range->free_pending || !use->bytes ||
-	    use->kind > WEIR_ATOMIC || use->pattern > WEIR_RANDOM ||
-	    (use->kind == WEIR_ATOMIC && range->kind))
+	if (!range || !range_lives(range) || !use->bytes || use->kind > WEIR_ATOMIC ||
+	    use->pattern > WEIR_RANDOM || (use->kind == WEIR_ATOMIC && range->kind))
 		goto invalid;
 	offset = (uint64_t)((const char *)use->addr - (const char *)range->addr);
 	size = range->arena ? arena_find(range, use->addr, &begin) : range->bytes;
@@ -137,7 +136,7 @@ static int resolve_all(struct weir_space *space, place_t own, struct use_list *o
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 
-		if (range->pooled || range->free_pending ||
+		if (!range_lives(range) ||
 		    (range->kind && range->kind->windows && range->owner->place != own))
 			continue;
 		out->use[out->nr++] = (struct space_use){

@@ -91,11 +91,10 @@ static bool is_alike(const struct planner *p)
 }
 
 /* Whether another plan is to be made: with better times, when a whole period went by under this
- * one, before anything of the next begins. */
+ * one. */
 static bool wants_another(const struct planner *p)
 {
 	return schedule_wants_plans(p) && !p->job && is_alike(p) &&
-	       p->record.followed % p->record.period == p->plan_phase &&
 	       p->record.next_event >= p->plan_event + p->record.period;
 }
 
@@ -125,15 +124,14 @@ static int plan_recognised(struct weir_space *space, struct planner *p)
 static int follow_agreed(struct weir_space *space, struct planner *p, struct range *range)
 {
 	const struct event *newest = record_event(&p->record, p->record.next_event - 1);
-
 	int err = aside_follow(space, p);
 
 	if (p->record.followed % p->record.period == 0)
 		p->nr_unproven -= MIN(p->nr_unproven, p->record.period);
-	if (err || !p->plan)
-		return !err && is_alike(p) && p->bare && tried_bare(space, p)
-			       ? plan_anew(space, p, 0)
-			       : err;
+	if (err)
+		return err;
+	if (!p->plan)
+		return p->bare && is_alike(p) && tried_bare(space, p) ? plan_anew(space, p, 0) : 0;
 	follow_position(p, range);
 	if (newest->kind == EVENT_BEGIN)
 		explain_begun(space, p, newest->place);

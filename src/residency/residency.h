@@ -131,12 +131,11 @@ struct planner {
 	bracket_seq_t windows_done; /* when these were looked at last */
 	uint64_t plan_event;	    /* the first event of the plan's first period, */
 	uint64_t plan_place;	    /* and its place in the record's repetition */
-	uint64_t plan_phase; /* events of a period that had been followed when the plan was begun */
-	uint64_t first_stage;	/* that the plan was made in */
-	uint64_t host_stage;	/* of the newest bracket begun */
-	uint64_t gpu_stage;	/* of the first bracket that is not done */
-	uint32_t nr_plans_made; /* for this repetition */
-	bool settled;		/* no more are made, and the best was chosen */
+	uint64_t first_stage;	    /* that the plan was made in */
+	uint64_t host_stage;	    /* of the newest bracket begun */
+	uint64_t gpu_stage;	    /* of the first bracket that is not done */
+	uint32_t nr_plans_made;	    /* for this repetition */
+	bool settled;		    /* no more are made, and the best was chosen */
 	bool bare; /* no plan is followed: on trial, or, settled, since a period takes less so */
 	double missed; /* share of what translation caches are said to reach that they do not */
 	uint64_t settle_place; /* in the record: they are kept until there, if it is not 0 */
@@ -375,10 +374,6 @@ struct tried *tried_new(const struct planner *p, struct range *const *range, uin
 			uint32_t *life_of_event, uint32_t *step_of_event);
 int tried_begin(struct weir_space *space, struct planner *p, struct tried *t, struct plan *plan);
 void tried_free(struct tried *t);
-
-/* Set the plan aside: another is about to take its place. Where there is no memory for that it
- * stays, to be freed. */
-void tried_set_aside(struct planner *p);
 
 /* A recorded bracket is done: its end, by the device's clock. */
 void tried_note(struct planner *p, uint64_t event, double ns);

@@ -117,10 +117,14 @@ struct tried *tried_new(const struct planner *p, struct range *const *range, uin
 	return t;
 }
 
-void tried_set_aside(struct planner *p)
+/* Set the plan aside, if there is one: it is not followed any more. Where there is no memory for
+ * that it stays, to be freed. */
+static void set_aside(struct weir_space *space, struct planner *p)
 {
 	struct tried *t;
 
+	if (p->plan)
+		tracing_plan(space, p->own, NULL);
 	t = p->plan ? tried_new(p, p->life, p->nr_lives, p->life_of_event, p->step_of_event) : NULL;
 	if (!t)
 		return;
@@ -236,10 +240,14 @@ static void tie_again(struct weir_space *space, struct planner *p, const struct 
 	}
 }
 
-/* Hold a plan, which is freed but for what the planner has of it, in place of the one that there
- * may be. life: zeroed. */
-static void hold(struct weir_space *space, struct planner *p, struct tried *t, struct range **life)
+/* Hold a plan in place of the one that there may be; what the planner does not have of it is freed.
+ * @return 0, or -ENOMEM: all is as it was. */
+static int hold(struct weir_space *space, struct planner *p, struct tried *t)
 {
+	struct range **life = calloc(t->nr_lives + 1u, sizeof(struct range *));
+
+	if (!life)
+		return -ENOMEM;
 	if (p->plan)
 		tracing_plan(space, p->own, NULL);
 	held_release(p);
@@ -256,48 +264,38 @@ static void hold(struct weir_space *space, struct planner *p, struct tried *t, s
 	if (window_list(p))
 		log_warning("plan: no memory for a list of what comes and goes in loops");
 	free(t);
-}
-
-static struct range **no_ranges(const struct tried *t)
-{
-	return calloc(t->nr_lives + 1u, sizeof(struct range *));
+	return 0;
 }
 
 /* Follow one that was set aside in place of the one that is followed. */
 static void take_up(struct weir_space *space, struct planner *p, struct tried **at)
 {
-	struct range **life = no_ranges(*at);
-	struct tried *t = *at;
-	uint64_t until = t->until;
+	struct tried *next = (*at)->next;
+	uint64_t until = (*at)->until;
 
-	if (!life)
+	if (hold(space, p, *at))
 		return;
-	log_info("plan: one before is followed again, %.3f ms a period", t->period_ns / 1e6);
-	*at = t->next;
-	hold(space, p, t, life);
+	log_info("plan: one before is followed again, %.3f ms a period", p->period_ns / 1e6);
+	*at = next;
 	resume_from(space, p, until);
 }
 
 int tried_begin(struct weir_space *space, struct planner *p, struct tried *t, struct plan *plan)
 {
-	const bool late = t->until != p->record.next_event;
-	struct range **life = no_ranges(t);
 	uint64_t until = t->until;
+	int err;
 
+	set_aside(space, p);
 	t->plan = plan;
-	if (!life) {
-		tried_free(t);
-		return -ENOMEM;
-	}
-	if (p->plan)
-		tracing_plan(space, p->own, NULL);
-	tried_set_aside(p);
 	t->event = p->record.next_event;
-	hold(space, p, t, life);
-	p->plan_phase = p->record.followed % p->record.period;
+	err = hold(space, p, t);
+	if (err) {
+		tried_free(t);
+		return err;
+	}
 	p->nr_plans_made++;
 	space->stats.nr_plans++;
-	if (late) {
+	if (until != p->record.next_event) { /* it comes late */
 		resume_from(space, p, until);
 		return 0;
 	}
@@ -333,8 +331,7 @@ static bool may_gain(const struct weir_space *space, const struct planner *p)
 /* Follow no plan for a while. */
 static void start_bare(struct weir_space *space, struct planner *p)
 {
-	tracing_plan(space, p->own, NULL);
-	tried_set_aside(p);
+	set_aside(space, p);
 	held_release(p); /* where there was no memory for that, the plan */
 	p->bare = true;
 	p->bare_event = p->record.next_event;

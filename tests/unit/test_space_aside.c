@@ -119,6 +119,13 @@ static void change(struct program *p, uint32_t i)
 	do_check(&p->t);
 }
 
+/* The n-th change of many iterations. */
+static void change_nth(struct program *p, uint32_t n)
+{
+	change(p, n % NR);
+	p->nr += n % NR == NR - 1;
+}
+
 static void iterate(struct program *p)
 {
 	for (uint32_t i = 0; i < NR; i++)
@@ -353,16 +360,13 @@ static void begin_and_differ(uint32_t first, uint32_t at)
 		assert_true(i < 5 * NR);
 		if (at && i == begun + at)
 			do_expect(&p.t, 0, p.range[1], BLOCK, p.seed[1]);
-		change(&p, i++ % NR);
-		p.nr += i % NR == 0;
+		change_nth(&p, i++);
 	}
 	if (!at)
 		assert_int_equal(i, begun + NR + 1); /* it began within that change */
 	do_given();
-	for (uint32_t n = 0; n < 2 * NR; n++) {
-		change(&p, i++ % NR);
-		p.nr += i % NR == 0;
-	}
+	for (uint32_t n = 0; n < 2 * NR; n++)
+		change_nth(&p, i++);
 	assert_int_equal(planner(&p.t)->nr_plans_made, 2);
 	assert_int_equal(planner(&p.t)->plan->nr_steps, 3 * NR);
 	plan_is_of_the_period(planner(&p.t));
