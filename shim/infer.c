@@ -190,6 +190,20 @@ static int use_add(struct search *search, const struct range_live *range,
 	return err;
 }
 
+/* What was found at rare places alone stands where it belongs: it comes behind those that were found
+ * before, so that their order does not hang on chance. */
+static void use_belongs(struct infer_uses *uses, uint32_t at, const struct candidate *candidate)
+{
+	struct infer_use use = uses->use[at];
+
+	use.place = candidate->place;
+	use.at = candidate->value;
+	use.rare = false;
+	memmove(&uses->use[at], &uses->use[at + 1], (uses->nr - at - 1) * sizeof(use));
+	uses->use[uses->nr - 1] = use;
+	uses->nr_rare--;
+}
+
 /* Look up what was collected. */
 static int look_up(struct search *search)
 {
@@ -219,13 +233,10 @@ static int look_up(struct search *search)
 		}
 		if (rare)
 			continue;
-		if (uses->use[at].rare) {
-			uses->use[at].rare = false;
-			uses->use[at].at = candidate->value;
-			uses->nr_rare--;
-		} else {
+		if (uses->use[at].rare)
+			use_belongs(uses, at, candidate);
+		else
 			uses->use[at].nr++;
-		}
 	}
 	search->nr = 0;
 	return err;

@@ -56,9 +56,10 @@ struct infer_launch {
 struct infer_use {
 	uint64_t addr, bytes, serial; /* the range's, as in struct range_live */
 	uint32_t id;
-	uint32_t place; /* the lowest one where it was found, in bytes from the layout's start */
-	uint32_t nr; /* places where it was found, but for those where that is rare; 1 at least */
-	uint64_t at; /* the value at the lowest one of these */
+	uint32_t place; /* the lowest one where it was found, but for those where that is rare, in
+			   bytes from the layout's start */
+	uint32_t nr;	/* such places; 1 at least */
+	uint64_t at;	/* the value at the lowest one of these */
 
 	/*
 	 * None of the places where it was found has had a range in more than one of INFER_RARE_PART
@@ -75,7 +76,7 @@ struct infer_use {
  * it keeps its memory. All zeros to begin with.
  */
 struct infer_uses {
-	struct infer_use *use; /* each range once, places ascending */
+	struct infer_use *use; /* each range once, places ascending where they are not rare */
 	uint32_t nr, capacity;
 
 	/*

@@ -614,6 +614,23 @@ static double settle_evict(struct plan_model *m, uint32_t g, double missing, dou
 	return missing;
 }
 
+/* Of lives whose parts are to come and go in stage g, what is resident beyond the room for that
+ * leaves: parts are brought in their order, not in the life's. */
+static void settle_streams(struct plan_model *m, uint32_t g, double out[])
+{
+	const struct stage *stage = &m->stages->stage[g];
+
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		const uint32_t l = m->stages->life[i].life;
+		const double blocks = m->life[l].resident - m->level[i];
+
+		if (!m->streams[i] || blocks < TINY)
+			continue;
+		take_out(m, l, blocks, out);
+		record_action(m, PLAN_EVICT, l, blocks, g, g);
+	}
+}
+
 /* Bring the lives used in stage g up to their levels, at once. @return the stall. */
 static double settle(struct plan_model *m, uint32_t g)
 {
@@ -628,6 +645,7 @@ static double settle(struct plan_model *m, uint32_t g)
 	for (uint32_t i = 0; i < stage->nr_deaths; i++)
 		drop_life(m, m->stages->death[stage->first_death + i]);
 	m->calls = (struct calls){0};
+	settle_streams(m, g, out);
 	for (uint32_t i = first; i < end; i++) {
 		struct model_life *l = &m->life[m->stages->life[i].life];
 

@@ -302,6 +302,28 @@ static bool try_stream(struct search *s, uint32_t life, double *saved)
 	return false;
 }
 
+/* Try to have the parts of a life come and go in one loop, or not there. saved: room for all
+ * levels. */
+static bool try_stream_here(struct search *s, uint32_t i, double *saved)
+{
+	const struct stages *stages = s->stages;
+	const double room = stages->life[i].room, old = s->level[i];
+
+	if (!room)
+		return false;
+	memcpy(saved, s->level, stages->nr_lives * sizeof(*saved));
+	s->work += stages->nr_lives;
+	s->streams[i] = !s->streams[i];
+	s->level[i] = s->streams[i] ? room : life_blocks(s, i);
+	if (s->streams[i])
+		give_room(s, &stages->stage[stages->life[i].stage], old - room);
+	if (accept(s))
+		return true;
+	memcpy(s->level, saved, stages->nr_lives * sizeof(*saved));
+	s->streams[i] = !s->streams[i];
+	return false;
+}
+
 /* Try what level i of stage g can give others, or take. */
 static bool pass_level(struct search *s, uint32_t g, uint32_t i, double *saved)
 {
@@ -392,9 +414,13 @@ static bool pass(struct search *s, double *saved)
 		if (!is_set(s, t) && !follows(s, s->stages->visit[s->stages->first_visit[t]]))
 			better |= (s->may_stream && try_stream(s, t, saved)) ||
 				  try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
-	for (uint32_t i = 0; i < s->stages->nr_lives && !is_done(s); i++)
-		if (!is_set(s, s->stages->life[i].life) && !s->streams[i] && !follows(s, i))
+	for (uint32_t i = 0; i < s->stages->nr_lives && !is_done(s); i++) {
+		if (is_set(s, s->stages->life[i].life))
+			continue;
+		better |= s->may_stream && try_stream_here(s, i, saved);
+		if (!s->streams[i] && !follows(s, i))
 			better |= pass_level(s, s->stages->life[i].stage, i, saved);
+	}
 	s->work += s->stages->nr_tracked + s->stages->nr_lives;
 	return better;
 }

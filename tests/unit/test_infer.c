@@ -246,7 +246,6 @@ static void test_places_are_a_set(void **state)
 	assert_true(uses.new_place);
 }
 
-/* Files keep them. */
 /* What stands at a place by chance is told from what is given there. */
 static void test_rare_places(void **state)
 {
@@ -308,6 +307,31 @@ static void test_values(void **state)
 	}
 }
 
+/* Neither the order of what is found nor its places hang on chance. */
+static void test_order(void **state)
+{
+	uint64_t param[4] = {0, BASE, 0, BASE + 4 * BYTES};
+
+	(void)state;
+	add(BASE, BYTES);
+	add(BASE + 4 * BYTES, BYTES);
+	declare(0, sizeof(param));
+	for (uint32_t n = 0; n < 4 * INFER_RARE; n++) {
+		param[0] = n >= INFER_RARE && n % 4 == 0 ? BASE + 4 * BYTES + 1 : 0;
+		param[2] = n >= INFER_RARE && n % 4 == 1 ? BASE + 4 * BYTES + 1 : 0;
+		launch(0, param);
+		assert_int_equal(uses.nr, 2);
+		assert_int_equal(uses.nr_rare, 0);
+		for (uint32_t u = 0; u < 2; u++) {
+			assert_int_equal(uses.use[u].addr, BASE + u * 4 * BYTES);
+			assert_int_equal(uses.use[u].place, 8 + 16 * u);
+			assert_int_equal(uses.use[u].at, uses.use[u].addr);
+			assert_int_equal(uses.use[u].nr, 1);
+		}
+	}
+}
+
+/* Files keep them. */
 static void test_place_hash_stays(void **state)
 {
 	(void)state;
@@ -524,6 +548,7 @@ int main(void)
 		TEST(test_list_names_each_range_once),
 		TEST(test_layout_and_buffer),
 		TEST(test_rare_places),
+		TEST(test_order),
 		TEST(test_values),
 		TEST(test_places_are_a_set),
 		TEST(test_place_hash_stays),

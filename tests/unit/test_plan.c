@@ -426,6 +426,56 @@ static void test_plan_streams(void **state)
 	plan_destroy(plan);
 }
 
+/* Whether a life is brought down to so many blocks as a stage begins. */
+static bool is_evicted_to(const struct plan *plan, uint32_t life, uint32_t blocks, uint32_t stage)
+{
+	for (uint32_t a = 0; a < plan->nr_actions; a++)
+		if (plan->action[a].life == life && plan->action[a].move == PLAN_EVICT &&
+		    plan->action[a].nr_blocks == blocks && plan->action[a].due == stage)
+			return true;
+	return false;
+}
+
+/* Parts come and go in the one loop that has no room for all of them, and are there in the two
+ * after it: these are too short for the link. What is there beyond the room for what comes and goes
+ * leaves as the first loop begins, whether others need it or not, since the parts come in their
+ * order. */
+static void test_plan_streams_in_one_loop(void **state)
+{
+	(void)state;
+	for (uint32_t nr_whole = 8; nr_whole <= 18; nr_whole += 10) {
+		uint32_t whole, parts;
+		struct plan *plan;
+		struct period p;
+
+		period_init(&p, 20);
+		whole = add_life(&p, nr_whole);
+		parts = add_life(&p, PARTS);
+		/* This needs the room already, if anything does. */
+		add_step(&p, 10, 1);
+		add_use(&p, whole, WEIR_OVERWRITE, 1);
+		for (uint32_t i = 0; i < 3 * PARTS; i++) {
+			add_step(&p, i < PARTS ? 200 : 20, 2 + i / PARTS);
+			if (i < PARTS)
+				add_use(&p, whole, WEIR_READ, 1);
+			add_part(&p, parts, WEIR_READ, i % PARTS, 1, 8);
+		}
+		plan = make(&p);
+		check_plan(&p, plan);
+		for (uint32_t loop = 0; loop < 3; loop++) {
+			const uint32_t step = 1 + loop * PARTS, stage = plan->stage_of_step[step];
+
+			assert_int_equal(plan_streams(plan, stage, plan->tracked[parts]), !loop);
+			assert_int_equal(level(plan, step, parts), loop ? PARTS : 2);
+		}
+		assert_true(has_move(plan, parts, PLAN_FETCH));
+		assert_true(
+			is_evicted_to(plan, parts, 2, plan->stage_of_step[nr_whole + 2 < PARTS]));
+		assert_true(plan->modelled_ns <= 10 + PARTS * (200 + 100 + 2 * 20) * 1.05);
+		plan_destroy(plan);
+	}
+}
+
 /* ------------------------------------------------------------------ stages */
 
 static void test_plan_folds_a_loop(void **state)
@@ -616,6 +666,7 @@ int main(void)
 		cmocka_unit_test(test_plan_next_use_goes_round),
 		cmocka_unit_test(test_plan_of_one_step),
 		cmocka_unit_test(test_plan_streams),
+		cmocka_unit_test(test_plan_streams_in_one_loop),
 		cmocka_unit_test(test_plan_folds_a_loop),
 		cmocka_unit_test(test_plan_rotates_to_keep_a_loop_whole),
 		cmocka_unit_test(test_plan_temporaries_of_a_loop),
