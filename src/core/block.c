@@ -24,7 +24,6 @@ void block_count(struct range *range, const struct block *block, uint32_t nr)
 	range->nr_cleaning += block_is_cleaning(block) ? nr : 0;
 	range->nr_unproved += block->at.unproved ? nr : 0;
 	range->nr_comparing += block->at.comparing ? nr : 0;
-	range->nr_digested_below += block->at.digested && !block->at.below ? nr : 0;
 	range->nr_stale += block_is_stale(block) ? nr : 0;
 	range->nr_unmapped += block_is_unmapped(block) ? nr : 0;
 }
@@ -121,7 +120,7 @@ static const char *find_broken(const struct block *block, place_t own)
 		return "has an unproved copy, but no copy or no digest of it";
 	if (at->comparing && (!at->source || at->below))
 		return "is being compared, but does not move, or has a third copy";
-	if (at->digested && (at->dead || (!at->below && at->home->place == own)))
+	if (at->digested && (at->dead || !at->below))
 		return "has a digest that is of nothing";
 	if (block_is_cleaning(block) && at->source)
 		return "is being cleaned while it moves";

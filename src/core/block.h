@@ -36,7 +36,7 @@ enum block_cleaning { CLEANING_NONE, CLEANING_ACTIVE, CLEANING_CANCELLED };
  * different chunks at different places, but for a source that is below. below is lower than home.
  * dead implies no below, but for one whose filling was cancelled. An active cleaning implies below,
  * any no source. unproved implies below and digested; comparing a source and no below. digested
- * implies below, or a home that is not its own place. A stale chunk says so itself.
+ * implies below. A stale chunk says so itself.
  */
 struct copies {
 	struct chunk *home, *source, *below;
@@ -44,12 +44,12 @@ struct copies {
 	bool dead;	  /* contents are not needed */
 	uint8_t cleaning; /* enum block_cleaning */
 	bool unproved;	  /* home may have been written since it was equal to below */
-	bool digested;	  /* the block's digest is that of below; without one, of its lower home */
+	bool digested;	  /* the block's digest is that of below, or awaited */
 	bool comparing;	  /* on its way home, if that is not equal to the source: see compare.c */
 };
 
-/* Of a block whose contents changed so many times in a row, or may have where they lie below,
- * digests are taken now and then only. */
+/* Of a block whose digests were of no use so many times in a row they are taken now and then only.
+ */
 #define BLOCK_CHANGED_MAX 2u
 
 /* All fields are guarded by the space's lock. pins > 0 implies backed. */
@@ -60,9 +60,10 @@ struct block {
 	bracket_seq_t last_write; /* of these, the newest that may have written it */
 	uint32_t pins;		  /* open brackets that named only a part of the range */
 	uint32_t host_pins;	  /* of these, host brackets: the CPU has access */
-	struct digest digest;	  /* if digested */
+	struct digest digest;	  /* if digested, or being compared */
+	uint32_t awaits;	  /* the ticket of one that is not taken yet, and 1 more; 0: none */
 	uint8_t nr_changed;	  /* digests in a row that were of no use, */
-	uint8_t nr_left_out;	  /* and evictions since without one */
+	uint8_t nr_left_out;	  /* and times since that none was taken */
 };
 
 static inline bool block_is_backed(const struct block *block)

@@ -2,20 +2,24 @@
 /*
  * Whether a block changed while it was on the device. A block's life under comparison:
  *
- *   leaves the first time   a digest is taken of it and kept; then it is copied to its lower chunk
- *   comes back              the lower copy stays
- *   may have been written   the lower copy is unproved: good for nothing but what follows
- *   leaves again            a digest is taken. Equal to the one kept: the lower copy is the block,
- *                           and nothing is copied. Else it is copied there, and that digest is kept
+ *   comes up               its lower copy stays
+ *   is about to be         the first time since: a digest is taken before, and kept. From then on
+ *   written, perhaps       the lower copy is unproved: good for nothing but what follows
+ *   leaves                 a digest is taken. Equal to the one kept: the lower copy is the block,
+ *                          and nothing is copied. Else it is copied there
  *
- * From when it leaves a block is moving: home is the lower chunk, source the one that the digest is
- * taken of. It is unmapped, so whoever writes it against the rules faults rather than being lost.
- * What writes the lower copy (a kernel in place, the CPU) ends what is known of it, and counts as a
- * change (migrate_set_dead()).
+ * So what is written in the lower copy, by a kernel in place or the CPU, needs no attention: that is
+ * before the digest. From when it leaves a block is moving: home is the lower chunk, source the one
+ * that the digest is taken of. It is unmapped, so whoever writes it against the rules faults rather
+ * than being lost.
  *
  * A digest is a kernel and has to wait for a multiprocessor; what fills the device may wait for
- * launches that wait for the block. Hence compare_cancel(): the block goes back to where it is, and
- * what its digest says is of no interest, but it does not move before that is done.
+ * launches that wait for the digest. For those of blocks that leave: compare_cancel(). The block
+ * goes back to where it is, and what its digest says is of no interest, but it does not move before
+ * that is done. For those of blocks that came up: only the stream of the launch that is about to
+ * write waits for it, on the device, behind what is queued there anyway; there is none while another
+ * stream has launches that are not done, and one that is not done when another stream's bracket
+ * begins is of no interest any more (compare_begins()).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,16 +27,19 @@
 #include "src/core/migrate.h"
 #include "src/core/tracing.h"
 
-/* Digests that may be under way: more than are evicted at a time. */
-#define COMPARES_MAX 64u
-/* Of a block that was found changed again and again a digest is taken at one eviction of so many,
- * and compared at the next one. */
+/* Digests that may be under way; and those of blocks that came up, so that there are some for what
+ * leaves: more than are evicted at a time. */
+#define COMPARES_MAX 128u
+#define ARRIVED_MAX 64u
+/* Of a block whose digests were of no use again and again one is taken at so many times. */
 #define LEFT_OUT_MAX 16u
 
+/* A digest under way. */
 struct comparison {
-	struct range *range;
+	struct range *range; /* NULL: it is of no interest */
 	uint32_t block, ticket;
 	enum weir_cause cause;
+	bool arrived;  /* of a block that came up; else of one that leaves */
 	fence_t fence; /* 0: it has none yet */
 };
 
@@ -40,7 +47,9 @@ struct compares {
 	stream_id_t stream;
 	struct comparison queue[COMPARES_MAX]; /* a ring */
 	uint32_t head, nr;
-	bool unfenced; /* the last ones have no fence yet */
+	uint32_t nr_arrived; /* of nr */
+	uint64_t waiting;    /* the number of the stream whose launches come behind these */
+	bool unfenced;	     /* the last ones have no fence yet */
 };
 
 static struct comparison *nth(struct compares *c, uint32_t n)
@@ -91,15 +100,11 @@ uint32_t compare_nr(const struct weir_space *space, place_t from)
 	return space->compares && from == PLACE_OWN ? space->compares->nr : 0;
 }
 
-bool compare_is_wanted(const struct weir_space *space, struct block *block, enum weir_cause cause)
+bool compare_is_wanted(const struct weir_space *space, const struct block *block,
+		       enum weir_cause cause)
 {
-	if (!space->compares || cause != WEIR_CAUSE_EVICTION ||
-	    block->at.home->place != PLACE_OWN || !block_is_dirty(block))
-		return false;
-	if (block->at.unproved || block->nr_changed < BLOCK_CHANGED_MAX)
-		return true;
-	block->nr_left_out = (uint8_t)((block->nr_left_out + 1) % LEFT_OUT_MAX);
-	return !block->nr_left_out;
+	return space->compares && cause == WEIR_CAUSE_EVICTION && block->at.unproved &&
+	       block->at.home->place == PLACE_OWN && !block->awaits;
 }
 
 /* Record the fence of digests that have none. */
@@ -120,33 +125,45 @@ static int compare_fence(struct weir_space *space)
 	return 0;
 }
 
-int compare_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
-		  enum weir_cause cause)
+/* Queue the digest of a block that is on the device. */
+static int queue_digest(struct weir_space *space, struct range *range, uint32_t i,
+			enum weir_cause cause, bool arrived)
 {
-	struct block *block = &range->block[i];
 	struct compares *c = space->compares;
-	struct copies to;
 	uint32_t ticket;
 	int err;
 
 	if (c->nr == COMPARES_MAX)
 		return -EBUSY;
-	err = migrate_unplug(space, range, i);
+	err = space->backend->ops->digest(space->backend, c->stream,
+					  &range->block[i].at.home->backend, space->block_bytes,
+					  &ticket);
 	if (err)
 		return err;
-	err = space->backend->ops->digest(space->backend, c->stream, &block->at.home->backend,
-					  space->block_bytes, &ticket);
-	if (err)
-		return -EBUSY;
-	*nth(c, c->nr++) =
-		(struct comparison){.range = range, .block = i, .ticket = ticket, .cause = cause};
+	*nth(c, c->nr++) = (struct comparison){
+		.range = range, .block = i, .ticket = ticket, .cause = cause, .arrived = arrived};
+	c->nr_arrived += arrived;
 	c->unfenced = true;
+	range->block[i].awaits = arrived ? ticket + 1 : 0;
+	return 0;
+}
+
+int compare_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause)
+{
+	struct block *block = &range->block[i];
+	struct copies to;
+	int err = migrate_unplug(space, range, i);
+
+	if (err)
+		return err;
+	if (queue_digest(space, range, i, cause, false))
+		return -EBUSY;
 	block->ready = 0;
 	to = block->at;
 	to.source = to.home;
-	to.home = to.unproved ? to.below : lower;
+	to.home = to.below;
 	to.below = NULL;
-	to.unproved = false;
+	to.unproved = to.digested = false;
 	to.comparing = true;
 	migrate_change_home(space, range, i, &to, cause);
 	space->stats.nr_compared++;
@@ -157,18 +174,160 @@ int compare_evict(struct weir_space *space, struct range *range, uint32_t i, str
 void compare_cancel(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct copies to = range->block[i].at;
-	struct chunk *lower = to.home;
 
+	to.below = to.home;
 	to.home = to.source;
 	to.source = NULL;
 	to.comparing = false;
 	to.cleaning = CLEANING_CANCELLED;
-	to.unproved = to.digested;
-	to.below = to.digested ? lower : NULL;
+	to.unproved = to.digested = true;
 	migrate_change_home(space, range, i, &to, WEIR_CAUSE_DEMAND);
-	if (!to.below)
-		migrate_vacate(space, lower);
 }
+
+/* ------------------------------------------------------------------ what came up */
+
+/* A digest of a block that came up says nothing: nor does the lower copy any more. */
+static void forget(struct weir_space *space, struct comparison *comparison)
+{
+	struct range *range = comparison->range;
+	struct block *block;
+
+	if (!range)
+		return;
+	comparison->range = NULL;
+	block = &range->block[comparison->block];
+	if (block->awaits != comparison->ticket + 1)
+		return;
+	block->awaits = 0;
+	if (block->at.digested)
+		migrate_drop_lower(space, range, block);
+}
+
+void compare_forget_arrived(struct weir_space *space)
+{
+	struct compares *c = space->compares;
+
+	for (uint32_t n = 0; c && c->nr_arrived && n < c->nr; n++)
+		if (nth(c, n)->arrived)
+			forget(space, nth(c, n));
+}
+
+void compare_forget_range(struct weir_space *space, const struct range *range)
+{
+	struct compares *c = space->compares;
+
+	for (uint32_t n = 0; c && n < c->nr; n++)
+		if (nth(c, n)->range == range)
+			nth(c, n)->range = NULL;
+}
+
+/* Whether no launches of other streams are under way, which might write what is to be digested. */
+static bool is_alone(const struct weir_space *space, const struct stream_slot *slot)
+{
+	for (uint32_t i = 0; i < space->nr_slots; i++)
+		if (space->slot[i] != slot &&
+		    (space->slot[i]->open || space->slot[i]->last_seq > space->done_seq))
+			return false;
+	return true;
+}
+
+/* Whether it pays to know later whether the block changed. */
+static bool pays(struct block *block)
+{
+	if (!block_is_clean(block) || !block_is_at(block, PLACE_OWN) || block->at.digested ||
+	    (block_is_moving(block) && !block->ready))
+		return false;
+	if (block->nr_changed < BLOCK_CHANGED_MAX)
+		return true;
+	block->nr_left_out = (uint8_t)((block->nr_left_out + 1) % LEFT_OUT_MAX);
+	return !block->nr_left_out;
+}
+
+/* Queue the digests of blocks that a use may write. */
+static void digest_use(struct weir_space *space, const struct space_use *use)
+{
+	struct backend *b = space->backend;
+	struct compares *c = space->compares;
+	struct range *range = use->range;
+	fence_t waited = 0;
+	int err = 0;
+
+	for (uint32_t i = use->first; i < use->first + use->nr && range->nr_clean; i++) {
+		struct block *block = &range->block[i];
+		struct copies to = block->at;
+
+		if (c->nr_arrived == ARRIVED_MAX || !pays(block))
+			continue;
+		if (block_is_moving(block) && block->ready != waited) {
+			waited = block->ready;
+			err = b->ops->stream_wait(b, c->stream, waited);
+		}
+		space_note_error(space, err);
+		if (err)
+			return;
+		if (queue_digest(space, range, i, WEIR_CAUSE_DEMAND, true))
+			return;
+		to.digested = true;
+		block_change(range, block, &to);
+		tracing_compared(space, range, i, TRACE_COMPARED_FIRST);
+	}
+}
+
+bool compare_is_spoiled(const struct weir_space *space, const struct stream_slot *slot)
+{
+	const struct compares *c = space->compares;
+
+	return c && c->nr_arrived && c->waiting != slot->stream_number;
+}
+
+void compare_begins(struct weir_space *space, const struct stream_slot *slot)
+{
+	struct backend *b = space->backend;
+	struct compares *c = space->compares;
+	uint32_t before;
+	int err;
+
+	if (!c)
+		return;
+	if (compare_is_spoiled(space, slot))
+		compare_forget_arrived(space);
+	if (!is_alone(space, slot))
+		return;
+	c->waiting = slot->stream_number;
+	before = c->nr_arrived;
+	for (uint32_t u = 0; u < slot->uses.nr; u++)
+		if (use_writes(&slot->uses.use[u]))
+			digest_use(space, &slot->uses.use[u]);
+	if (c->nr_arrived == before)
+		return;
+	err = compare_fence(space);
+	if (!err)
+		err = b->ops->stream_wait(b, stream_id(slot->stream), nth(c, c->nr - 1)->fence);
+	space_note_error(space, err);
+	if (err)
+		compare_forget_arrived(space);
+}
+
+/* The digest of a block that came up was taken, or could not be. */
+static void finish_arrived(struct weir_space *space, struct comparison *done, int err)
+{
+	struct range *range = done->range;
+	struct block *block = range ? &range->block[done->block] : NULL;
+	const bool awaited =
+		block && block->awaits == done->ticket + 1 && block->at.digested && !err;
+	struct backend *b = space->backend;
+	struct digest digest;
+
+	space->compares->nr_arrived--;
+	if (b->ops->digest_take(b, done->ticket, awaited ? &digest : NULL) || !awaited) {
+		forget(space, done);
+		return;
+	}
+	block->digest = digest;
+	block->awaits = 0;
+}
+
+/* ------------------------------------------------------------------ what was taken */
 
 /* What was cancelled is done: the block may move again. */
 static void finish_cancelled(struct weir_space *space, struct range *range, struct block *block)
@@ -198,16 +357,13 @@ static void finish_same(struct weir_space *space, struct range *range, uint32_t 
 }
 
 static int finish_changed(struct weir_space *space, struct range *range, uint32_t i,
-			  const struct digest *digest, enum weir_cause cause)
+			  enum weir_cause cause)
 {
 	struct block *block = &range->block[i];
 	struct copies to = block->at;
 	int err;
 
 	to.comparing = false;
-	to.digested = digest != NULL;
-	if (digest)
-		block->digest = *digest;
 	block_change(range, block, &to);
 	err = migrate_queue(space, range, i, to.home, to.source, cause);
 	if (err)
@@ -215,12 +371,12 @@ static int finish_changed(struct weir_space *space, struct range *range, uint32_
 	return err;
 }
 
-/* The digest was taken, or could not be. */
+/* The digest of a block that leaves was taken, or could not be. */
 static void finish(struct weir_space *space, const struct comparison *done, int err)
 {
 	struct range *range = done->range;
 	struct block *block = &range->block[done->block];
-	bool compares = block->at.comparing && !block->at.dead, known = block->at.digested, keep;
+	bool compares = block->at.comparing && !block->at.dead;
 	struct backend *b = space->backend;
 	struct digest digest;
 	int err_take = b->ops->digest_take(b, done->ticket, compares ? &digest : NULL);
@@ -231,7 +387,7 @@ static void finish(struct weir_space *space, const struct comparison *done, int 
 		finish_cancelled(space, range, block);
 	} else if (!compares) {
 		finish_same(space, range, done->block);
-	} else if (!err && known && digest_equal(digest, block->digest)) {
+	} else if (!err && digest_equal(digest, block->digest)) {
 		block->nr_changed = 0;
 		range->nr_same++;
 		tracing_compared(space, range, done->block, TRACE_COMPARED_SAME);
@@ -239,15 +395,12 @@ static void finish(struct weir_space *space, const struct comparison *done, int 
 		space->stats.nr_clean_dropped++;
 		finish_same(space, range, done->block);
 	} else {
-		if (known && block->nr_changed < BLOCK_CHANGED_MAX)
+		if (block->nr_changed < BLOCK_CHANGED_MAX)
 			block->nr_changed++;
-		range->nr_changed += known;
-		tracing_compared(space, range, done->block,
-				 known && !err ? TRACE_COMPARED_CHANGED : TRACE_COMPARED_FIRST);
-		/* Without one it is not compared the next time. */
-		keep = !err && (!known || block->nr_changed < BLOCK_CHANGED_MAX);
-		space_note_error(space, finish_changed(space, range, done->block,
-						       keep ? &digest : NULL, done->cause));
+		range->nr_changed++;
+		if (!err)
+			tracing_compared(space, range, done->block, TRACE_COMPARED_CHANGED);
+		space_note_error(space, finish_changed(space, range, done->block, done->cause));
 	}
 }
 
@@ -259,14 +412,17 @@ void compare_retire(struct weir_space *space)
 	if (!c || !c->nr || compare_fence(space))
 		return;
 	while (c->nr) {
-		const struct comparison done = *nth(c, 0);
+		struct comparison done = *nth(c, 0);
 		int err = 0;
 
 		if (!space_fence_done(space, done.fence, &err))
 			break;
 		c->head = (c->head + 1) % COMPARES_MAX;
 		c->nr--;
-		finish(space, &done, err);
+		if (done.arrived)
+			finish_arrived(space, &done, err);
+		else
+			finish(space, &done, err);
 		any = true;
 	}
 	if (any)

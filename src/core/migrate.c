@@ -253,7 +253,7 @@ void migrate_drop_lower(struct weir_space *space, struct range *range, struct bl
 	struct chunk *below = block->at.below;
 	struct copies to = block->at;
 
-	if (!below && !to.digested)
+	if (!below)
 		return;
 	to.unproved = to.digested = false;
 	if (block_is_cleaning(block)) { /* until it is done */
@@ -263,8 +263,6 @@ void migrate_drop_lower(struct weir_space *space, struct range *range, struct bl
 	}
 	to.below = NULL;
 	block_change(range, block, &to);
-	if (!below)
-		return;
 	if (block->at.source != below) /* else it is still being read: move_finish() drops it */
 		migrate_vacate(space, below);
 }
@@ -274,16 +272,15 @@ void migrate_set_dead(struct weir_space *space, struct range *range, struct bloc
 	const struct copies *at = &block->at;
 	struct copies to = *at;
 
-	if (!dead && at->below && at->digested && at->home->place == range->own) {
+	if (!dead && at->digested) {
 		to.unproved = true;
 		if (!at->unproved)
 			block_change(range, block, &to);
 	} else {
-		if (at->digested && !dead && block->nr_changed < BLOCK_CHANGED_MAX)
+		if (at->digested && block->nr_changed < BLOCK_CHANGED_MAX)
 			block->nr_changed++;
 		migrate_drop_lower(space, range, block);
 	}
-	block->nr_changed = dead ? 0 : block->nr_changed;
 	block_set_dead(range, block, dead);
 }
 
@@ -330,7 +327,7 @@ void migrate_undo(struct weir_space *space, struct range *range, uint32_t i)
 	if (to.below == to.home)
 		to.below = NULL;
 	to.unproved = to.unproved && to.below;
-	to.digested = to.digested && (to.below || to.home->place != range->own);
+	to.digested = to.digested && to.below;
 	migrate_change_home(space, range, i, &to, WEIR_CAUSE_EVICTION);
 	migrate_vacate(space, home);
 }
@@ -369,7 +366,6 @@ static int fetch(struct weir_space *space, struct range *range, uint32_t i, stru
 	}
 	to.source = lower;
 	to.below = block->at.below ? block->at.below : lower;
-	to.digested = block->at.digested;
 	migrate_change_home(space, range, i, &to, cause);
 	err = migrate_queue(space, range, i, chunk, lower, cause);
 	if (err)
@@ -469,9 +465,7 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 	assert(block_is_clean(block));
 	block->ready = 0;
 	migrate_change_home(space, range, i,
-			    &(struct copies){.home = block->at.below,
-					     .mapped = block->at.mapped,
-					     .digested = block->at.digested},
+			    &(struct copies){.home = block->at.below, .mapped = block->at.mapped},
 			    cause);
 	tracing_place(space, range, i, upper);
 	migrate_vacate(space, upper);
@@ -499,12 +493,10 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 		space->stats.nr_dead_dropped++;
 	giver->ready = 0;
 	note_stale(space, from, i);
-	migrate_change_home(space, from, i,
-			    &(struct copies){.home = giver->at.below,
-					     .mapped = chunk,
-					     .dead = giver->at.dead,
-					     .digested = giver->at.digested},
-			    WEIR_CAUSE_EVICTION);
+	migrate_change_home(
+		space, from, i,
+		&(struct copies){.home = giver->at.below, .mapped = chunk, .dead = giver->at.dead},
+		WEIR_CAUSE_EVICTION);
 	taker->ready = 0;
 	/* The chunk is in use by what used the giver. */
 	taker->last_use = MAX(taker->last_use, range_block_last_use(space, from, i));

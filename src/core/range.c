@@ -216,6 +216,7 @@ void range_destroy(struct weir_space *space, struct range *range)
 		for (int t = 0; t < SPACE_TRIES && block_is_stale(block); t++)
 			(void)migrate_unstale(space, range, i);
 	}
+	compare_forget_range(space, range);
 	wide_del(space, range);
 	if (range->pooled) {
 		struct range **at = &space->pooled;
@@ -383,7 +384,6 @@ int range_check(const struct weir_space *space, const struct range *range)
 	    counted.nr_cleaning != range->nr_cleaning || counted.nr_stale != range->nr_stale ||
 	    counted.nr_unproved != range->nr_unproved ||
 	    counted.nr_comparing != range->nr_comparing ||
-	    counted.nr_digested_below != range->nr_digested_below ||
 	    counted.nr_resident != range->nr_resident ||
 	    counted.nr_arriving != range->nr_arriving || pins != range->part_pins) {
 		log_error("range %p: its counts differ from its blocks'", range->addr);

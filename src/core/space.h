@@ -59,14 +59,13 @@ struct range {
 	uint32_t nr_resident, nr_unmapped; /* blocks at their own places; and not mapped */
 	uint32_t nr_copying, nr_cleaning;  /* the first is the sum of nr_moving[] */
 	uint32_t nr_dead, nr_clean;
-	uint32_t nr_digested_below; /* blocks whose home is lower and has a digest */
-	uint32_t pins;		    /* open brackets that name all of it, but for wide ones */
-	uint32_t part_pins;	    /* sum of its blocks' pins */
-	uint32_t nr_discards;	    /* open brackets that discard some of it */
-	uint32_t nr_backed;	    /* the sum of nr_home[] */
-	bracket_seq_t last_use;	    /* newest bracket that named all of it; of wide ones, those of
+	uint32_t pins;		  /* open brackets that name all of it, but for wide ones */
+	uint32_t part_pins;	  /* sum of its blocks' pins */
+	uint32_t nr_discards;	  /* open brackets that discard some of it */
+	uint32_t nr_backed;	  /* the sum of nr_home[] */
+	bracket_seq_t last_use;	  /* newest bracket that named all of it; of wide ones, those of
 				     * earlier lives alone */
-	bracket_seq_t last_write;   /* newest of these that may have written it */
+	bracket_seq_t last_write; /* newest of these that may have written it */
 	/* The mode's: brackets that used some of it in its present life, discards among them; and
 	 * when the last one did, in blocks that brackets used; 0: none yet. */
 	uint32_t nr_uses, used_at;
@@ -604,7 +603,7 @@ static inline void *range_block_addr(const struct weir_space *space, const struc
 static inline bool range_is_at_hand(const struct range *range)
 {
 	return !(range->nr_unmapped | range->nr_copying | range->nr_cleaning | range->nr_dead |
-		 range->nr_clean | range->nr_digested_below);
+		 range->nr_clean);
 }
 
 /* Whether launches of the wide bracket of a number may use a range; 0: there is none. */
@@ -1097,8 +1096,8 @@ void migrate_retire(struct weir_space *space);
  * ---- compare.c: whether a block changed while it was on the device
  *
  * Where nobody declares what is written, a written block keeps its lower copy, unproved, and what
- * leaves the device's own memory is compared with it first, by digests (docs/backend.md). A digest
- * is taken of what leaves and kept in the block, for the next time. Lock held.
+ * leaves the device's own memory is compared with it first, by digests (docs/backend.md): one is
+ * taken before the block may be written, and kept in it. Lock held.
  */
 
 /* A space of one device, and no range, compares from here on. -ENOTSUP: it cannot; -ENOMEM; or the
@@ -1109,14 +1108,32 @@ void compare_fini(struct weir_space *space);
 /* The stream of its digests, for tests. */
 stream_id_t compare_stream(const struct weir_space *space);
 
-/* Whether a block that leaves is to be compared: not if its last comparisons found it changed, but
- * now and then. */
-bool compare_is_wanted(const struct weir_space *space, struct block *block, enum weir_cause cause);
+/* Whether a block that leaves is to be compared. */
+bool compare_is_wanted(const struct weir_space *space, const struct block *block,
+		       enum weir_cause cause);
 
-/* An eviction as migrate_evict() makes it, that compares first. -EBUSY: that cannot be done, and
- * the block is as it was, or unmapped. */
-int compare_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
-		  enum weir_cause cause);
+/* An eviction as migrate_evict() makes it, to the block's lower copy, that compares first. -EBUSY:
+ * that cannot be done, and the block is as it was, or unmapped. */
+int compare_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause);
+
+/*
+ * A bracket begins on the slot's stream, which waits for copies into what it names: of blocks that
+ * its launches may write for the first time digests are taken, and the stream waits for them, too.
+ * None is where other streams' launches are under way, or of what was of no use the last times, but
+ * now and then. _forget_arrived: what is not taken yet is of no interest, as when a bracket does not
+ * begin after all.
+ */
+void compare_begins(struct weir_space *space, const struct stream_slot *slot);
+
+/* Whether digests of blocks that came up are under way which launches of the slot's stream might
+ * spoil: it does not come behind them. Wait for them before it begins; what is not done then is
+ * forgotten. */
+bool compare_is_spoiled(const struct weir_space *space, const struct stream_slot *slot);
+
+void compare_forget_arrived(struct weir_space *space);
+
+/* The range is destroyed; none of its blocks is being compared. */
+void compare_forget_range(struct weir_space *space, const struct range *range);
 
 /* The block is wanted and does not wait: it stays at home as if it had not been compared. */
 void compare_cancel(struct weir_space *space, struct range *range, uint32_t i);

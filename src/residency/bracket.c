@@ -320,8 +320,7 @@ void bracket_expect_writes(struct weir_space *space, const struct space_use *use
 	if (!use_writes(use))
 		return;
 	for (uint32_t i = use->first;
-	     i < use->first + use->nr &&
-	     (range->nr_dead || range->nr_clean || range->nr_cleaning || range->nr_digested_below);
+	     i < use->first + use->nr && (range->nr_dead || range->nr_clean || range->nr_cleaning);
 	     i++) {
 		if (WEIR_MUTANT == 4 && block_is_clean(&range->block[i]) &&
 		    !block_is_clean_at(&range->block[i], space_host(space)))
@@ -511,6 +510,8 @@ static int bracket_pass(struct weir_space *space, void *arg, struct settle *sett
 		err = kinds_ready(space, &p->kinds, p->slot, settle);
 	if (!err && space->shared)
 		err = space->shared_ops->ready(space, p->slot, settle);
+	if (!err && compare_is_spoiled(space, p->slot))
+		err = settle_on_compared(space, settle);
 	return err;
 }
 
@@ -538,7 +539,7 @@ static int make_ready(struct weir_space *space, struct stream_slot *slot)
 
 	/* The usual case of a program that fits. */
 	if (quiet && !slot->uses.kinds && !slot->uses.wide && !space->shared &&
-	    place_is_all_ready(slot->uses.use, slot->uses.nr))
+	    !compare_is_spoiled(space, slot) && place_is_all_ready(slot->uses.use, slot->uses.nr))
 		return migrate_flush(space);
 	return place_all(space, slot, quiet && slot->calm);
 }
@@ -624,6 +625,7 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 		err = space->shared_ops->open(space, slot);
 	if (err)
 		return err;
+	compare_begins(space, slot);
 	err = space_ended_reserve(space);
 	if (err)
 		return err;
@@ -684,6 +686,8 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 	err = make_ready(space, slot);
 	if (!err) {
 		err = open_bracket(space, slot, asked);
+		if (err)
+			compare_forget_arrived(space);
 		if (err && space->shared)
 			space->shared_ops->cancel(space, slot);
 	}

@@ -311,7 +311,7 @@ static int evict_into(struct weir_space *space, struct range *range, uint32_t i,
 		past_moved(space, range, false);
 	*freed = false;
 	err = compare_is_wanted(space, &range->block[i], cause)
-		      ? compare_evict(space, range, i, lower, cause)
+		      ? compare_evict(space, range, i, cause)
 		      : -EBUSY;
 	if (err == -EBUSY)
 		err = migrate_evict(space, range, i, lower, cause, freed);

@@ -285,13 +285,13 @@ struct trace_place {
 
 /* What is known of a block's contents since the block's TRACE_COMPARED before. */
 enum trace_compared_result {
-	TRACE_COMPARED_FIRST, /* nothing: there was no digest to compare with */
+	TRACE_COMPARED_FIRST, /* nothing: the digest is the first since it came up, or of all */
 	TRACE_COMPARED_SAME,
 	TRACE_COMPARED_CHANGED
 };
 
-/* A block left its device, and a digest of it was taken. Brackets that were begun before, and have
- * the block, came before the digest; others come behind it. */
+/* A digest was taken of a block that came to its device, or left it. Brackets that were begun before,
+ * and have the block, came before the digest; others come behind it. */
 struct trace_compared {
 	struct trace_event event;
 	uint64_t life; /* 0: of freed memory, or of small allocations that share the block */

@@ -322,7 +322,8 @@ static void test_trace_observe_space(void **state)
 	stats = get_stats(&t);
 	test_space_close(&t);
 	assert_int_equal(trace_file_open(path, &file, err, sizeof(err)), 0);
-	assert_int_equal(file.nr_of[TRACE_COMPARED], stats.nr_compared);
+	/* As it came up, and as it left. */
+	assert_true(file.nr_of[TRACE_COMPARED] >= 2 * stats.nr_compared);
 	assert_string_equal(kinds_of(&file), "oowwwwwwww");
 	assert_int_equal(trace_file_observe(&file, &observed, err, sizeof(err)), 0);
 	/* x left for the first time while y was filled. */
