@@ -32,6 +32,8 @@ static const struct machine_field device_fields[] = {
 	 "cudaMalloc and cudaFree of one tensor"},
 	{FIELD(weir_device_desc, malloc_2mib_ns), FIELD_U64, MACHINE_NS,
 	 "and for each 2 MiB of it"},
+	{FIELD(weir_device_desc, plan_work_ns), FIELD_U64, MACHINE_NS,
+	 "a unit of work of making a plan, on the host"},
 	{NULL, 0, 0, 0, NULL},
 };
 
@@ -141,6 +143,7 @@ static const char *const root_keys[] = {"schema", "name", "about", "memory",
 static const char *const root_optional_keys[] = {"uvm", "port", "kernel", NULL};
 static const char *const memory_keys[] = {"name", "kind", NULL};
 static const char *const device_keys[] = {"name", "memory", NULL};
+static const char *const device_optional_keys[] = {"plan_work_ns", NULL};
 static const char *const link_keys[] = {"a", "b", NULL};
 static const char *const link_optional_keys[] = {"inplace_serial", "inplace_serial_random",
 						 "event_ns", "copy_host_ns", NULL};
@@ -154,7 +157,8 @@ static const char *const constant_keys[] = {"value", "origin", "source", NULL};
 
 const struct machine_section machine_root_section = {root_keys, root_optional_keys, no_fields};
 const struct machine_section machine_memory_section = {memory_keys, no_keys, memory_fields};
-const struct machine_section machine_device_section = {device_keys, no_keys, device_fields};
+const struct machine_section machine_device_section = {device_keys, device_optional_keys,
+						       device_fields};
 const struct machine_section machine_link_section = {link_keys, link_optional_keys, link_fields};
 const struct machine_section machine_vmm_section = {no_keys, vmm_optional_keys, vmm_fields};
 const struct machine_section machine_uvm_section = {no_keys, uvm_optional_keys, uvm_fields};

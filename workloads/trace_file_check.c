@@ -177,6 +177,8 @@ static void next_part(struct trace_check *c)
 static uint32_t nr_lacking(uint32_t version, enum trace_part part)
 {
 	switch (part) {
+	case TRACE_PART_DEVICE:
+		return version <= 4;
 	case TRACE_PART_LINK:
 		return version <= 1 ? 2 : version <= 3;
 	case TRACE_PART_UVM:

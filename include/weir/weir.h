@@ -96,6 +96,10 @@ struct weir_device_desc {
 	uint64_t launch_host_ns;       /**< time of a launch call on the host */
 	uint64_t malloc_ns;	       /**< cudaMalloc + cudaFree of one tensor, fixed part */
 	uint64_t malloc_2mib_ns;       /**< same, for each 2 MiB of it */
+	/** Time of a thread of the host to make a plan for the device, for each unit of its
+	 * search's work, while the program goes on; 0: a plan is there at once. Counts where the
+	 * machine is simulated. */
+	uint64_t plan_work_ns;
 };
 
 /** A path between two memories, both ways. */

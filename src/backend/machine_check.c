@@ -84,6 +84,9 @@ static int check_memories(const struct weir_machine_desc *desc, const struct fin
 	return host ? 0 : contradiction(why, "no memory of kind host");
 }
 
+/* Beyond a second, a cost is a mistake, and sums of such costs are no times any more. */
+#define COST_NS_MAX UINT64_C(1000000000)
+
 static int check_device(const struct weir_machine_desc *desc, uint32_t i, const struct finding *why)
 {
 	const struct weir_device_desc *device = &desc->device[i];
@@ -106,11 +109,11 @@ static int check_device(const struct weir_machine_desc *desc, uint32_t i, const 
 			return contradiction(why, "devices '%s' and '%s' have one HBM",
 					     desc->device[j].name, device->name);
 	}
+	if (device->plan_work_ns > COST_NS_MAX)
+		return contradiction(why, "device '%s': plan_work_ns is beyond a second",
+				     device->name);
 	return check_rates(why, "device", device->name, rates, ARRAY_LEN(rates));
 }
-
-/* Beyond a second, a cost is a mistake, and sums of such costs are no times any more. */
-#define COST_NS_MAX UINT64_C(1000000000)
 
 static int check_link(const struct weir_machine_desc *desc, uint32_t i, const struct finding *why)
 {

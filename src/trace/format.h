@@ -20,10 +20,10 @@
 #endif
 
 #define TRACE_MAGIC "weir trc" /* without a NUL */
-#define TRACE_VERSION 4u
-/* Are read, too: version 3, in which links lack their last word, copy_host_ns; version 2, in which
- * managed memory also lacks its last word, context_bytes; and version 1, in which links lack one
- * more, inplace_serial_random. */
+#define TRACE_VERSION 5u
+/* Are read, too: version 4, in which devices lack their last word, plan_work_ns; version 3, in
+ * which links also lack theirs, copy_host_ns; version 2, in which managed memory also lacks its
+ * last word, context_bytes; and version 1, in which links lack one more, inplace_serial_random. */
 #define TRACE_VERSION_OLDEST 1u
 #define TRACE_HEADER_BYTES 4096u
 #define TRACE_FRAME_MAX 65536u

@@ -60,7 +60,7 @@ static const struct field fields[TRACE_PART_NR][TRACE_PART_WORDS_MAX] = {
 			       DEVICE(hbm_random_bytes_per_s, FIELD_DOUBLE),
 			       DEVICE(ops_per_s, FIELD_DOUBLE), DEVICE(launch_ns, FIELD_U64),
 			       DEVICE(launch_host_ns, FIELD_U64), DEVICE(malloc_ns, FIELD_U64),
-			       DEVICE(malloc_2mib_ns, FIELD_U64)},
+			       DEVICE(malloc_2mib_ns, FIELD_U64), DEVICE(plan_work_ns, FIELD_U64)},
 	[TRACE_PART_LINK] =
 		{LINK(a, FIELD_U32), LINK(b, FIELD_U32), LINK(a_to_b_bytes_per_s, FIELD_DOUBLE),
 		 LINK(b_to_a_bytes_per_s, FIELD_DOUBLE), LINK(duplex_bytes_per_s, FIELD_DOUBLE),

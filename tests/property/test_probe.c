@@ -68,6 +68,7 @@ static void expect_device(const struct probe_result *r, uint32_t d,
 	EXPECT("device", d, got, truth, launch_host_ns, false);
 	EXPECT("device", d, got, truth, malloc_ns, false);
 	EXPECT("device", d, got, truth, malloc_2mib_ns, false);
+	EXPECT("device", d, got, truth, plan_work_ns, true);
 }
 
 /* host: of the host; footprints that can be tried go beyond reach. */

@@ -106,6 +106,7 @@ static void test_check_links(void **state)
 	BROKEN("inplace_both_bytes_per_s", m.link[0].inplace_both_bytes_per_s = 0);
 	BROKEN("inplace_update_large_per_s", m.link[0].inplace_update_large_per_s = 0);
 	BROKEN("event_ns", m.link[2].event_ns = UINT64_C(1000000001));
+	BROKEN("plan_work_ns", m.device[0].plan_work_ns = UINT64_C(1000000001));
 	BROKEN("copy_host_ns", m.link[0].copy_host_ns = UINT64_C(1000000001));
 	BROKEN("inplace_serial", m.link[0].inplace_serial = -0.1);
 	BROKEN("inplace_serial", m.link[2].inplace_serial = 1.1);

@@ -302,6 +302,29 @@ static void test_machine_constant_left_out(void **state)
 	check_edit("\"map_ns\"", SERIAL("0") ", \"map_ns\"", "vmm.inplace_serial: unknown key");
 }
 
+#define PLAN_WORK(value)                       \
+	"\"plan_work_ns\": {\"value\": " value \
+	", \"origin\": \"assumed\", \"source\": \"a guess\"}, \"launch_ns\""
+
+/* What a plan takes the host may be left out, too; more than a second is refused. */
+static void test_machine_plan_work(void **state)
+{
+	char *text = edited(laptop, "\"launch_ns\"", PLAN_WORK("3"));
+	struct machine_file with, without;
+	char err[ERR_BYTES] = "";
+
+	(void)state;
+	assert_int_equal(machine_parse(laptop, strlen(laptop), "m", &without, err, sizeof(err)), 0);
+	assert_int_equal(machine_parse(text, strlen(text), "m", &with, err, sizeof(err)), 0);
+	assert_int_equal(without.desc.device[0].plan_work_ns, 0);
+	assert_int_equal(with.desc.device[0].plan_work_ns, 3);
+	free(text);
+	machine_file_fini(&with);
+	machine_file_fini(&without);
+	check_edit("\"launch_ns\"", PLAN_WORK("1000000001"),
+		   "device[0].plan_work_ns: device 'gpu0': plan_work_ns is beyond a second");
+}
+
 #define RANDOM                                                               \
 	"\"inplace_serial_random\": {\"value\": 0, \"origin\": \"assumed\"," \
 	" \"source\": \"a guess\"}, "
@@ -867,6 +890,7 @@ int main(void)
 		cmocka_unit_test(test_machine_values_and_origins),
 		cmocka_unit_test(test_machine_kernels),
 		cmocka_unit_test(test_machine_constant_left_out),
+		cmocka_unit_test(test_machine_plan_work),
 		cmocka_unit_test(test_machine_serial_random_left_out),
 		cmocka_unit_test(test_machine_set_kernels),
 		cmocka_unit_test(test_machine_wrong_kernels),

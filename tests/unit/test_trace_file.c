@@ -471,7 +471,7 @@ static void test_trace_file_refuses_damage(void **state)
 	((struct trace_header *)(void *)bytes)->crc =
 		trace_crc(0, bytes, offsetof(struct trace_header, crc));
 	assert_int_equal(trace_file_view("x", bytes, nr_bytes, &file, err, sizeof(err)), -EINVAL);
-	assert_string_equal(err, "x: the trace is of version 9; this weir reads versions 1 to 4");
+	assert_string_equal(err, "x: the trace is of version 9; this weir reads versions 1 to 5");
 	free(bytes);
 }
 

@@ -339,6 +339,9 @@ int probe_device(struct probe *p)
 	if (!err)
 		err = launches(p);
 	if (!err)
+		probe_assume(p, (double)estimate(p)->plan_work_ns, "plans are not made here",
+			     "device[%u].plan_work_ns", p->device);
+	if (!err)
 		err = products(p);
 	return err ? err : allocations(p);
 }
