@@ -124,9 +124,10 @@ static uint64_t stub_memory_room(struct backend *b, uint32_t memory)
 	return UINT64_MAX;
 }
 
-static int stub_aside(struct backend *b, void (*fn)(void *arg), void *arg)
+static int stub_aside(struct backend *b, uint64_t (*run)(void *arg), void (*done)(void *arg),
+		      void *arg)
 {
-	(void)b, (void)fn, (void)arg;
+	(void)b, (void)run, (void)done, (void)arg;
 	return -ENOSYS;
 }
 

@@ -536,13 +536,17 @@ struct backend_ops {
 	int (*set_progress)(struct backend *b, void (*fn)(void *arg), void *arg);
 
 	/*
-	 * Call fn(arg) once, on a thread that does nothing else, after what was given before: for
-	 * what takes long and nobody waits for. fn calls nothing of the backend. The backend's end
+	 * Call run(arg) once and then done(arg), on a thread that does nothing else, after what was
+	 * given before: for what takes long and nobody waits for. run returns how long it takes
+	 * such a thread by the machine's description, ns, which counts where time is virtual:
+	 * there the caller's thread may do it at once, and done is called when the clock has come
+	 * so far. Neither calls anything of the backend, and done takes no lock. The backend's end
 	 * waits for all of them.
-	 * Optional: -ENOSYS; on any error fn is not called, and the caller may do so.
+	 * Optional: -ENOSYS; on any error nothing is called, and the caller may do so.
 	 * By: core (S). Blocks: no.
 	 */
-	int (*aside)(struct backend *b, void (*fn)(void *arg), void *arg);
+	int (*aside)(struct backend *b, uint64_t (*run)(void *arg), void (*done)(void *arg),
+		     void *arg);
 };
 
 /*

@@ -21,7 +21,8 @@ const struct variable variables[] = {
 	{VARIABLE_PLANS, "0 or 1", "1", "libweir",
 	 "0 has no space plan what the program repeats, to find out what plans bring."},
 	{VARIABLE_PLANS_ASIDE, "0 or 1", "1", "libweir",
-	 "0 has plans made while the program waits, where a thread makes them else: on real GPUs."},
+	 "0 has plans made while the program waits, where a thread makes them else: on real GPUs, "
+	 "and on simulated machines whose description has plan_work_ns."},
 	{VARIABLE_CUDA_DEBUG, "0 or 1", "0", "libweir",
 	 "1 switches the debug mode of real GPUs on, as --debug of weir bench does."},
 	{VARIABLE_GCN_KERNELS, "a file", "libweir-gcn-cuda.so" BESIDE, "weir bench and weir info",

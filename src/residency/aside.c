@@ -5,8 +5,10 @@
  * backend lends makes it from a copy of all that it hangs on, while the program goes on under the
  * plan before, or without one; and the event of the repetition that comes next when it is there
  * begins to follow it, as one that was set aside is taken up. A repetition that ends before that
- * does not wait for the thread: whoever of the two comes last frees the job. Where there is no such
- * thread the plan is made at once, as in the simulator, whose runs are to repeat.
+ * does not wait for the thread: whoever of the two comes last frees the job. The simulator makes
+ * the plan at once, and says that the job is done when its clock has come as far as the search
+ * would have taken by the machine's description, so that its runs repeat. Where there is no such
+ * thread, and where the description says nothing of it, the plan is made and followed at once.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -22,6 +24,7 @@ struct plan_job {
 	struct tried *tried;	 /* how the plan is to be followed */
 	struct plan *plan;	 /* the thread's until the job is done, */
 	int err;		 /* and this */
+	uint64_t work_ns;	 /* what a unit of work takes a thread of the host */
 	atomic_int state;
 	atomic_bool stop;
 };
@@ -55,12 +58,20 @@ struct plan_job *aside_new(const struct planner *p, const struct plan_input *inp
 	return job;
 }
 
-/* By the backend's thread, without the space's lock. */
-static void job_run(void *arg)
+/* On the backend's thread; in the simulator within aside_make(). Neither this nor job_done() takes
+ * the space's lock. */
+static uint64_t job_run(void *arg)
 {
 	struct plan_job *job = arg;
 
 	job->err = atomic_load(&job->stop) ? -ECANCELED : plan_create(&job->input, &job->plan);
+	return job->plan ? job->plan->work * job->work_ns : 0;
+}
+
+static void job_done(void *arg)
+{
+	struct plan_job *job = arg;
+
 	if (atomic_exchange(&job->state, JOB_DONE) == JOB_ABANDONED)
 		job_free(job);
 }
@@ -97,7 +108,8 @@ int aside_make(struct weir_space *space, struct planner *p, struct plan_job *job
 	const struct plan_maker *maker = space->residency->maker;
 	struct backend *b = space->backend;
 
-	if (may_come_later(space, p) && !b->ops->aside(b, job_run, job)) {
+	job->work_ns = space_device(space, p->own)->plan_work_ns;
+	if (may_come_later(space, p) && !b->ops->aside(b, job_run, job_done, job)) {
 		p->job = job;
 		return 0;
 	}

@@ -18,6 +18,8 @@ static int open_sim(uint32_t nr_gpus, enum weir_data data, struct backend **out)
 	struct weir_machine_desc desc;
 
 	test_machine_gpus(&desc, nr_gpus);
+	for (uint32_t d = 0; d < nr_gpus; d++)
+		desc.device[d].plan_work_ns = 1;
 	return sim_create(&desc, data, out);
 }
 
@@ -305,6 +307,111 @@ static void test_wait_until_fence(void **state)
 	assert_int_equal(b->observe->fence_time_ns(b, fence), b->ops->now_ns(b));
 }
 
+/* ------------------------------------------------------------------ what is done aside */
+
+struct aside {
+	uint32_t nr_run, nr_done;
+};
+
+static uint64_t aside_run(void *arg)
+{
+	struct aside *a = arg;
+
+	a->nr_run++;
+	return 1000;
+}
+
+static void aside_done(void *arg)
+{
+	struct aside *a = arg;
+
+	a->nr_done++;
+}
+
+/* It is over when the clock gets there, and the second one begins when the first is over; the
+ * caller's clock does not move. */
+static void test_aside_takes_virtual_time(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct aside a = {0};
+	uint64_t t = b->ops->now_ns(b);
+
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(b->ops->aside(b, aside_run, aside_done, &a), 0);
+	assert_int_equal(a.nr_run, 2);
+	assert_int_equal(b->ops->now_ns(b), t);
+	b->ops->host_spend(b, 999);
+	assert_int_equal(a.nr_done, 0);
+	b->ops->host_spend(b, 1);
+	assert_int_equal(a.nr_done, 1);
+	b->ops->host_spend(b, 999);
+	assert_int_equal(a.nr_done, 1);
+	b->ops->host_spend(b, 1);
+	assert_int_equal(a.nr_done, 2);
+	/* The thread was idle meanwhile. */
+	b->ops->host_spend(b, 5000);
+	assert_int_equal(b->ops->aside(b, aside_run, aside_done, &a), 0);
+	b->ops->host_spend(b, 999);
+	assert_int_equal(a.nr_done, 2);
+	b->ops->host_spend(b, 1);
+	assert_int_equal(a.nr_done, 3);
+}
+
+/* Waiting for a fence does not wait for it, but passes it by. */
+static void test_aside_holds_nothing_up(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct aside a = {0};
+	uint64_t t, took[2];
+	fence_t fence;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		t = b->ops->now_ns(b);
+		if (i)
+			assert_int_equal(b->ops->aside(b, aside_run, aside_done, &a), 0);
+		assert_int_equal(contract_spin(b, c->compute), 0);
+		assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+		assert_int_equal(b->ops->fence_wait(b, fence), 0);
+		took[i] = b->ops->now_ns(b) - t;
+	}
+	assert_int_equal(took[0], took[1]);
+	assert_int_equal(a.nr_done, took[1] >= 1000);
+	b->ops->host_spend(b, 1000);
+	assert_int_equal(a.nr_done, 1);
+}
+
+/* What is not over at the end is over then. */
+static void test_aside_ends_with_the_backend(void **state)
+{
+	struct aside a = {0};
+	struct backend *b;
+
+	(void)state;
+	assert_int_equal(open_real(&b), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(b->ops->aside(b, aside_run, aside_done, &a), 0);
+	b->ops->destroy(b);
+	assert_int_equal(a.nr_run, 3);
+	assert_int_equal(a.nr_done, 3);
+}
+
+/* Of a machine that does not say what plans take. */
+static void test_aside_is_optional(void **state)
+{
+	struct weir_machine_desc desc;
+	struct aside a = {0};
+	struct backend *b;
+
+	(void)state;
+	test_machine(&desc);
+	assert_int_equal(sim_create(&desc, WEIR_DATA_REAL, &b), 0);
+	assert_int_equal(b->ops->aside(b, aside_run, aside_done, &a), -ENOSYS);
+	assert_int_equal(a.nr_run, 0);
+	b->ops->destroy(b);
+}
+
 /* ------------------------------------------------------------------ what is refused */
 
 static void test_copy_between_aliases_only(void **state)
@@ -501,6 +608,8 @@ static void test_ids_are_used_again(void **state)
 		CONTRACT_TEST(test_alias_of_others, target),                                  \
 		CONTRACT_TEST(test_progress_at_completion, target),                           \
 		CONTRACT_TEST(test_wait_until_fence, target),                                 \
+		CONTRACT_TEST(test_aside_takes_virtual_time, target),                         \
+		CONTRACT_TEST(test_aside_holds_nothing_up, target),                           \
 		CONTRACT_TEST(test_copy_between_aliases_only, target),                        \
 		CONTRACT_TEST(test_empty_use, target), CONTRACT_TEST(test_no_driver, target), \
 		CONTRACT_TEST(test_managed_is_optional, target),                              \
@@ -515,6 +624,8 @@ int main(void)
 					   TESTS(targets[2]),
 					   TESTS(targets[3]),
 					   CONTRACT_TEST(test_ids_are_used_again, targets[2]),
+					   cmocka_unit_test(test_aside_ends_with_the_backend),
+					   cmocka_unit_test(test_aside_is_optional),
 					   CONTRACT_TESTS_OF_DEVICES(four),
 					   CONTRACT_TESTS_OF_DEVICES(sixteen)};
 

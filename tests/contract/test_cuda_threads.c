@@ -83,12 +83,18 @@ static void test_pinner_takes_no_signals(void **state)
 	weir_log_set(NULL, NULL);
 }
 
+static uint64_t run_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
 static void test_caller_takes_no_signals(void **state)
 {
 	struct mask m = {.program = pthread_self()};
 	struct backend *b = ((struct contract *)*state)->b;
 
-	assert_int_equal(b->ops->aside(b, mask_note, &m), 0);
+	assert_int_equal(b->ops->aside(b, run_nothing, mask_note, &m), 0);
 	wait_for_calls(b, &m);
 }
 
@@ -97,14 +103,14 @@ static void test_caller_takes_no_signals(void **state)
 struct called {
 	struct backend *b;
 	pthread_t program;
-	atomic_uint nr, nr_wrong;
+	atomic_uint nr, nr_done, nr_wrong;
 	struct one {
 		struct called *all;
 		uint32_t number;
 	} one[20];
 };
 
-static void call_one(void *arg)
+static uint64_t call_one(void *arg)
 {
 	const struct one *one = arg;
 	struct called *all = one->all;
@@ -113,6 +119,17 @@ static void call_one(void *arg)
 		atomic_fetch_add(&all->nr_wrong, 1);
 	all->b->ops->host_spend(all->b, 1000000);
 	atomic_fetch_add(&all->nr, 1);
+	return 1000000;
+}
+
+static void call_done(void *arg)
+{
+	const struct one *one = arg;
+	struct called *all = one->all;
+
+	if (pthread_equal(pthread_self(), all->program) || atomic_load(&all->nr) != one->number + 1)
+		atomic_fetch_add(&all->nr_wrong, 1);
+	atomic_fetch_add(&all->nr_done, 1);
 }
 
 /* Functions are called one after the other, in order, by another thread; and the end waits for
@@ -126,11 +143,12 @@ static void test_aside_calls_all_in_order(void **state)
 	assert_int_equal(cuda_create(&(struct cuda_config){.library = FAKECUDA_PATH}, &c.b), 0);
 	for (uint32_t i = 0; i < nr; i++) {
 		c.one[i] = (struct one){&c, i};
-		assert_int_equal(c.b->ops->aside(c.b, call_one, &c.one[i]), 0);
+		assert_int_equal(c.b->ops->aside(c.b, call_one, call_done, &c.one[i]), 0);
 	}
 	assert_true(atomic_load(&c.nr) < nr);
 	c.b->ops->destroy(c.b);
 	assert_int_equal(atomic_load(&c.nr), nr);
+	assert_int_equal(atomic_load(&c.nr_done), nr);
 	assert_int_equal(atomic_load(&c.nr_wrong), 0);
 }
 

@@ -54,6 +54,10 @@ fi
 # shellcheck disable=SC2086 # so many words
 twice phantom $size --manager native,malloc,zerocopy,weir
 twice phantom-tight --machine laptop --nodes 2M --gpu-budget 30% --manager weir
+# Plans that take virtual time to make.
+sed 's|"launch_ns"|"plan_work_ns": {"value": 2, "origin": "assumed", "source": "a test"}, &|' \
+	"$SOURCE_DIR/machines/laptop.json" >"$dir/late.json"
+twice late-plans --machine "$dir/late.json" --nodes 2M --gpu-budget 30% --manager weir
 # shellcheck disable=SC2086
 twice real --machine laptop --slice 2k $width --data real \
 	--epochs 2 --gpu-budget 40% --manager native,zerocopy,weir

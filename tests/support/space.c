@@ -85,6 +85,8 @@ void do_launch(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes
 
 /* ------------------------------------------------------------------ machine and space */
 
+uint64_t test_plan_work_ns;
+
 /* The counter of wrong words, where a GPU reaches it. */
 static void counter_create(struct test_space *t)
 {
@@ -134,6 +136,8 @@ void test_machine_open_gpus(struct test_space *t, enum weir_data data, uint32_t 
 	/* Blocks are small here; mapping calls are no more beside them than beside large ones, or
 	 * plans would not move anything. */
 	t->desc.vmm.map_ns = t->desc.vmm.set_access_ns = t->desc.vmm.unmap_ns = 100;
+	for (uint32_t d = 0; d < nr_gpus; d++)
+		t->desc.device[d].plan_work_ns = test_plan_work_ns;
 	if (cuda)
 		assert_int_equal(cuda_machine_open(&t->desc, &t->machine), 0);
 	else

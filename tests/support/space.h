@@ -44,6 +44,9 @@ void test_space_open_places(struct test_space *t, uint64_t block_bytes, uint32_t
 void test_space_open_devices(struct test_space *t, uint64_t block_bytes, uint32_t gpu0_blocks,
 			     uint32_t gpu1_blocks, uint32_t host_blocks);
 
+/* plan_work_ns of the simulated machines that are opened next; 0 unless a test sets it. */
+extern uint64_t test_plan_work_ns;
+
 /* Destroy all of it; nothing is leaked, and no kernel found a wrong word. */
 void test_space_close(struct test_space *t);
 

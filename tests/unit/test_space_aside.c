@@ -2,7 +2,7 @@
 /*
  * Plans that a thread makes while the program goes on: what is followed meanwhile, what is followed
  * once a plan is there, and what becomes of one that nobody wants any more. Here the test is that
- * thread, or gives what it has to do to one.
+ * thread, or gives what it has to do to one; or it is the simulator's, and takes virtual time.
  *
  * Labels: threads
  */
@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "src/residency/residency.h"
+#include "tests/support/driver.h"
 #include "tests/support/space.h"
 #include "weir/explain.h"
 
@@ -21,7 +22,8 @@ enum { BLOCKS = 3, TEMPORARY = 2, OWN_BLOCKS = 14, HOST_BLOCKS = 40 };
 /* What was given to the backend to be done aside. */
 static struct {
 	struct backend_ops ops;
-	void (*fn)(void *arg);
+	uint64_t (*run)(void *arg);
+	void (*done)(void *arg);
 	void *arg;
 	uint32_t nr;  /* times that something was, */
 	bool refuses; /* or would have been */
@@ -32,11 +34,13 @@ static struct {
 /* Do what was given last, unless that was done. */
 static void do_given(void)
 {
-	void (*fn)(void *arg) = given.fn;
+	uint64_t (*run)(void *arg) = given.run;
 
-	given.fn = NULL;
-	if (fn)
-		fn(given.arg);
+	given.run = NULL;
+	if (!run)
+		return;
+	(void)run(given.arg);
+	given.done(given.arg);
 }
 
 static void *call_given(void *unused)
@@ -53,14 +57,15 @@ static void join_given(void)
 	given.runs = false;
 }
 
-static int give(struct backend *b, void (*fn)(void *arg), void *arg)
+static int give(struct backend *b, uint64_t (*run)(void *arg), void (*done)(void *arg), void *arg)
 {
 	(void)b;
 	if (given.refuses)
 		return -EAGAIN;
 	join_given();
 	do_given(); /* in order */
-	given.fn = fn;
+	given.run = run;
+	given.done = done;
 	given.arg = arg;
 	given.nr++;
 	if (!given.threads)
@@ -81,21 +86,35 @@ struct program {
 	uint32_t nr;	   /* iterations */
 };
 
-static void program_open(struct program *p, bool threads)
+static void program_begin(struct program *p)
 {
 	*p = (struct program){.nr = 0};
 	test_space_open(&p->t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, OWN_BLOCKS, HOST_BLOCKS);
+	for (uint32_t i = 0; i < NR; i++) {
+		p->range[i] = do_alloc(&p->t, BLOCKS * BLOCK, 0);
+		p->seed[i] = 1 + i;
+		do_fill(&p->t, 0, p->range[i], BLOCKS * BLOCK, p->seed[i]);
+	}
+}
+
+static void program_open(struct program *p, bool threads)
+{
+	program_begin(p);
 	given.ops = *p->t.space->backend->ops;
 	given.ops.aside = give;
 	given.nr = 0;
 	given.refuses = false;
 	given.threads = threads;
 	p->t.space->backend->ops = &given.ops;
-	for (uint32_t i = 0; i < NR; i++) {
-		p->range[i] = do_alloc(&p->t, BLOCKS * BLOCK, 0);
-		p->seed[i] = 1 + i;
-		do_fill(&p->t, 0, p->range[i], BLOCKS * BLOCK, p->seed[i]);
-	}
+}
+
+/* On a simulated machine whose plans take so long for each unit of work. */
+static void program_open_timed(struct program *p, uint64_t plan_work_ns)
+{
+	test_plan_work_ns = plan_work_ns;
+	program_begin(p);
+	test_plan_work_ns = 0;
+	given.run = NULL;
 }
 
 static void program_close(struct program *p)
@@ -311,7 +330,7 @@ static void test_space_aside_does_not_know_what_was_freed_within_a_bracket(void 
 
 		do_begin(&p.t, 1, temporary, TEMPORARY * BLOCK, WEIR_WRITE);
 		do_free(&p.t, temporary, 0);
-		if (given.fn) {
+		if (given.run) {
 			do_given();
 			begun = true;
 		}
@@ -471,6 +490,138 @@ static void test_space_aside_by_a_thread(void **state)
 	program_close(&p);
 }
 
+/* ------------------------------------------------------------------ in virtual time */
+
+static uint64_t now_ns(const struct program *p)
+{
+	return p->t.backend->ops->now_ns(p->t.backend);
+}
+
+/* Until a plan is being made: the change within which that began. @return the time before it. */
+static uint64_t change_until_asked(struct program *p, uint32_t *n)
+{
+	uint64_t before;
+
+	do {
+		assert_true(*n < 40 * NR);
+		before = now_ns(p);
+		change_nth(p, (*n)++);
+	} while (!planner(&p->t)->job);
+	return before;
+}
+
+/* A plan is followed from the first event on that comes when its time is over: not before, and no
+ * more than a change later. */
+static void test_space_aside_takes_virtual_time(void **state)
+{
+	uint32_t waited = 0;
+
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		skip();
+	for (uint64_t unit_ns = 1; unit_ns <= 4; unit_ns *= 2) {
+		uint64_t first, last, before, took;
+		struct program p;
+		uint32_t n = 0;
+
+		program_open_timed(&p, unit_ns);
+		first = change_until_asked(&p, &n);
+		last = before = now_ns(&p);
+		while (planner(&p.t)->job) {
+			assert_int_equal(get_stats(&p.t).nr_plans, 0);
+			before = now_ns(&p);
+			change_nth(&p, n++);
+			waited++;
+		}
+		assert_int_equal(get_stats(&p.t).nr_plans, 1);
+		took = planner(&p.t)->plan->work * unit_ns;
+		assert_true(now_ns(&p) >= first + took);
+		assert_true(before <= last + took);
+		program_close(&p);
+	}
+	assert_true(waited > 4 * NR);
+}
+
+/* Where the description says nothing of it, a plan is there at once. */
+static void test_space_aside_takes_no_time_unless_described(void **state)
+{
+	struct program p;
+
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		skip();
+	program_open_timed(&p, 0);
+	for (uint32_t n = 0; !get_stats(&p.t).nr_plans; n++) {
+		assert_true(n < 40 * NR);
+		change_nth(&p, n);
+		assert_null(planner(&p.t)->job);
+	}
+	program_close(&p);
+}
+
+/* The clock behind each change of a program that changes its ways. */
+static uint64_t run_timed(uint64_t unit_ns, uint64_t *ns, uint32_t nr)
+{
+	struct program p;
+	uint64_t nr_plans;
+
+	program_open_timed(&p, unit_ns);
+	for (uint32_t n = 0; n < nr; n++) {
+		change_nth(&p, n);
+		if (n % 100 == 99)
+			do_expect(&p.t, 0, p.range[1], BLOCK, p.seed[1]);
+		ns[n] = now_ns(&p);
+	}
+	nr_plans = get_stats(&p.t).nr_plans;
+	program_close(&p);
+	return nr_plans;
+}
+
+static void test_space_aside_repeats(void **state)
+{
+	enum { CHANGES = 90 * NR };
+	static uint64_t at_once[CHANGES], once[CHANGES], again[CHANGES];
+
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		skip();
+	run_timed(0, at_once, CHANGES);
+	assert_true(run_timed(1, once, CHANGES) >= 2);
+	run_timed(1, again, CHANGES);
+	assert_memory_equal(once, again, sizeof(once));
+	assert_memory_not_equal(once, at_once, sizeof(once));
+}
+
+/* Nobody wants the plan any more when its time is over, or the machine goes before: nothing is
+ * followed, and nothing leaks. */
+static void test_space_aside_is_given_up_in_virtual_time(void **state)
+{
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		skip();
+	for (uint32_t i = 0; i < 3; i++) {
+		struct program p;
+		uint32_t n = 0;
+
+		program_open_timed(&p, 64);
+		(void)change_until_asked(&p, &n);
+		if (i == 1)
+			assert_int_equal(weir_space_set_budget(p.t.space, p.t.desc.device[0].memory,
+							       (OWN_BLOCKS + 2) * BLOCK),
+					 0);
+		for (uint32_t k = 0; i == 2 && planner(&p.t)->job; k++) {
+			assert_true(k < 30);
+			do_expect(&p.t, 0, p.range[k * k % NR], (1 + k % BLOCKS) * BLOCK,
+				  p.seed[k * k % NR]);
+		}
+		assert_true(!planner(&p.t)->job == (i > 0));
+		if (i)
+			p.t.backend->ops->host_spend(p.t.backend, UINT64_C(1000000000));
+		assert_int_equal(get_stats(&p.t).nr_plans, 0);
+		program_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +637,10 @@ int main(void)
 		cmocka_unit_test(test_space_aside_is_not_for_all),
 		cmocka_unit_test(test_space_aside_is_explained),
 		cmocka_unit_test(test_space_aside_by_a_thread),
+		cmocka_unit_test(test_space_aside_takes_virtual_time),
+		cmocka_unit_test(test_space_aside_takes_no_time_unless_described),
+		cmocka_unit_test(test_space_aside_repeats),
+		cmocka_unit_test(test_space_aside_is_given_up_in_virtual_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

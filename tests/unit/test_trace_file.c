@@ -105,7 +105,9 @@ static void test_trace_file_has_what_was_done(void **state)
 	uint64_t nr_moves = 0;
 
 	(void)state;
+	test_plan_work_ns = 1; /* a part of the description */
 	start(&t);
+	test_plan_work_ns = 0;
 	program(&t, EPOCHS);
 	stats = get_stats(&t);
 	assert_int_equal(weir_space_trace(t.space, NULL), 0);

@@ -10,7 +10,8 @@
 
 struct cuda_aside {
 	struct cuda_aside *next;
-	void (*fn)(void *arg);
+	uint64_t (*run)(void *arg);
+	void (*done)(void *arg);
 	void *arg;
 };
 
@@ -35,7 +36,8 @@ static void *call_asides(void *arg)
 	pthread_mutex_lock(&cuda->lock);
 	while ((aside = take_first(cuda))) {
 		pthread_mutex_unlock(&cuda->lock);
-		aside->fn(aside->arg);
+		(void)aside->run(aside->arg);
+		aside->done(aside->arg);
 		free(aside);
 		pthread_mutex_lock(&cuda->lock);
 	}
@@ -52,7 +54,7 @@ static int start(struct cuda *cuda)
 	return -err;
 }
 
-int cuda_aside(struct backend *b, void (*fn)(void *arg), void *arg)
+int cuda_aside(struct backend *b, uint64_t (*run)(void *arg), void (*done)(void *arg), void *arg)
 {
 	struct cuda_aside *aside = malloc(sizeof(*aside)), **last;
 	struct cuda *cuda = cuda_of(b);
@@ -60,7 +62,7 @@ int cuda_aside(struct backend *b, void (*fn)(void *arg), void *arg)
 
 	if (!aside)
 		return -ENOMEM;
-	*aside = (struct cuda_aside){.fn = fn, .arg = arg};
+	*aside = (struct cuda_aside){.run = run, .done = done, .arg = arg};
 	pthread_mutex_lock(&cuda->lock);
 	err = start(cuda);
 	for (last = &cuda->aside; *last; last = &(*last)->next)

@@ -563,7 +563,7 @@ void cuda_managed_free(struct backend *b, void *addr);
 
 /* ---- cuda_aside.c */
 
-int cuda_aside(struct backend *b, void (*fn)(void *arg), void *arg);
+int cuda_aside(struct backend *b, uint64_t (*run)(void *arg), void (*done)(void *arg), void *arg);
 
 /* Stop the thread, if it runs, when all that was given to it is called. */
 void cuda_aside_stop(struct cuda *cuda);

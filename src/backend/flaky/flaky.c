@@ -355,9 +355,10 @@ static int flaky_set_progress(struct backend *b, void (*fn)(void *arg), void *ar
 	FLAKY_FORWARD(b, set_progress, fn, arg);
 }
 
-static int flaky_aside(struct backend *b, void (*fn)(void *arg), void *arg)
+static int flaky_aside(struct backend *b, uint64_t (*run)(void *arg), void (*done)(void *arg),
+		       void *arg)
 {
-	FLAKY_FORWARD(b, aside, fn, arg);
+	FLAKY_FORWARD(b, aside, run, done, arg);
 }
 
 static void flaky_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,

@@ -260,6 +260,24 @@ static void progress_del(struct sim *sim, const void *arg)
 	sim->nr_progress = kept;
 }
 
+/* The caller's own thread does it, at once: the order of what is done is always the same. */
+static int sim_aside(struct backend *b, uint64_t (*run)(void *arg), void (*done)(void *arg),
+		     void *arg)
+{
+	struct sim_aside *aside = calloc(1, sizeof(*aside));
+	struct sim *sim = sim_of(b);
+	uint64_t ns;
+
+	if (!aside)
+		return -ENOMEM;
+	*aside = (struct sim_aside){.done = done, .arg = arg};
+	ns = run(arg);
+	sim_enter(sim);
+	sim_engine_aside(sim, aside, ns);
+	sim_leave(sim);
+	return 0;
+}
+
 static int sim_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)
 {
 	struct sim *sim = sim_of(b);
@@ -349,6 +367,7 @@ static void streams_drop(struct sim *sim)
 
 static void sim_free(struct sim *sim)
 {
+	sim_engine_asides_end(sim, SIM_NEVER);
 	sim_poison_forget(sim, NULL);
 	streams_drop(sim);
 	uvm_fini(sim);
@@ -434,6 +453,9 @@ int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct
 	if (!sim)
 		return -ENOMEM;
 	sim->ops = sim_ops;
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (desc->device[d].plan_work_ns)
+			sim->ops.aside = sim_aside;
 	backend_ops_complete(&sim->ops);
 	sim->base.ops = &sim->ops;
 	sim->base.managed = &sim_managed_ops;

@@ -8,6 +8,9 @@
  *    for. Progress functions are a second agent, the migrator, with a clock of its own: it starts
  *    when work completes, or when it is done with what it did before. Mapping and creating calls
  *    of both agents take turns.
+ *  - What is done aside (op aside) is run at once, by the caller's thread, and is over when the
+ *    virtual time that it takes has passed; one begins when the one before is over. Machines none
+ *    of whose devices has plan_work_ns lack the op.
  *  - A device runs one kernel at a time, those of urgent streams first, then in the order in which
  *    they became ready, for the time that src/cost/cost.h gives with the mappings at its start.
  *    Copy streams run beside it, one batch at a time each.

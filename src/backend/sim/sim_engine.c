@@ -22,6 +22,29 @@ static void clock_set(struct sim *sim, uint64_t now_ns)
 {
 	sim_times_pass(sim, now_ns);
 	sim->now_ns = now_ns;
+	sim_engine_asides_end(sim, now_ns);
+}
+
+void sim_engine_aside(struct sim *sim, struct sim_aside *aside, uint64_t ns)
+{
+	uint64_t begin = sim_agent_ns(sim);
+	struct sim_aside **last = &sim->aside;
+
+	for (; *last; last = &(*last)->next)
+		begin = MAX(begin, (*last)->at_ns);
+	aside->at_ns = ns_add(begin, ns);
+	*last = aside;
+}
+
+void sim_engine_asides_end(struct sim *sim, uint64_t until_ns)
+{
+	struct sim_aside *first;
+
+	while ((first = sim->aside) && first->at_ns <= until_ns) {
+		sim->aside = first->next;
+		first->done(first->arg);
+		free(first);
+	}
 }
 
 /* ------------------------------------------------------------------ agents */

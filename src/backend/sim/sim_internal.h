@@ -426,6 +426,14 @@ struct sim_progress {
 	void *arg;
 };
 
+/* What was done aside, and when that is over: done(arg). */
+struct sim_aside {
+	struct sim_aside *next;
+	void (*done)(void *arg);
+	void *arg;
+	uint64_t at_ns;
+};
+
 /*
  * now_ns is the application's clock and the engine's: events up to it have happened. While
  * in_progress, the thread that runs the progress functions is the migrator and every other one
@@ -449,6 +457,7 @@ struct sim {
 	pthread_t progress_thread;
 	struct sim_progress *progress;
 	size_t nr_progress;
+	struct sim_aside *aside; /* by at_ns, which is in the order in which they were given */
 	struct sim_memory memory[WEIR_MEMORIES_MAX];
 	struct sim_device device[WEIR_DEVICES_MAX];
 	struct sim_link link[WEIR_LINKS_MAX];
@@ -500,6 +509,11 @@ void sim_engine_timer(struct sim_op *op, uint64_t at_ns);
 void sim_engine_done(struct sim *sim, struct sim_op *op, int err);
 /* For kinds of op that wait for nothing. */
 bool sim_engine_ready_always(struct sim *sim, struct sim_op *op);
+/* What is done aside takes so long from now on, or from when the one before is over, and is over
+ * then: the engine does not wait for it, and its clock may stop short of it. */
+void sim_engine_aside(struct sim *sim, struct sim_aside *aside, uint64_t ns);
+/* Have those be over that end by a time. */
+void sim_engine_asides_end(struct sim *sim, uint64_t until_ns);
 /* Have the migrator run, unless this happens in a call that queues. */
 void sim_engine_wake(struct sim *sim);
 

@@ -628,11 +628,12 @@ static struct watch_progress *progress_take(struct watch *w, const void *arg)
 	return found;
 }
 
-static int op_aside(struct backend *b, void (*fn)(void *arg), void *arg)
+static int op_aside(struct backend *b, uint64_t (*run)(void *arg), void (*done)(void *arg),
+		    void *arg)
 {
 	struct backend *inner = watch_of(b)->inner;
 
-	return inner->ops->aside(inner, fn, arg);
+	return inner->ops->aside(inner, run, done, arg);
 }
 
 static int op_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)

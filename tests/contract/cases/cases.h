@@ -148,6 +148,7 @@ int contract_script(struct backend *b, uint64_t unit);
 
 #define CASES_OF_LIFE(X)             \
 	X(progress, 0)               \
+	X(aside, 0)                  \
 	X(marks, 0)                  \
 	X(time_is_monotone, 0)       \
 	X(threads, 0)                \

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "src/backend/flaky/flaky.h"
+#include "src/base/util.h"
 #include "tests/contract/cases/cases.h"
 
 #define NR_THREADS 3
@@ -65,6 +66,52 @@ void contract_progress(void **state)
 	contract_wait(b, c->compute);
 	b->ops->host_spend(b, NAP_NS);
 	assert_int_equal(atomic_load(&p.nr), nr);
+}
+
+/* Done aside, one after the other. */
+struct aside {
+	atomic_uint nr_run, nr_done, nr_wrong;
+	struct one_aside {
+		struct aside *all;
+		uint32_t number;
+	} one[3];
+};
+
+static uint64_t aside_run(void *arg)
+{
+	const struct one_aside *one = arg;
+
+	if (atomic_fetch_add(&one->all->nr_run, 1) != one->number)
+		atomic_fetch_add(&one->all->nr_wrong, 1);
+	return NAP_NS;
+}
+
+static void aside_done(void *arg)
+{
+	const struct one_aside *one = arg;
+
+	if (atomic_load(&one->all->nr_run) <= one->number ||
+	    atomic_fetch_add(&one->all->nr_done, 1) != one->number)
+		atomic_fetch_add(&one->all->nr_wrong, 1);
+}
+
+/* Each is run once and then done once, in the order in which they were given, without a call that
+ * waits for them. */
+void contract_aside(void **state)
+{
+	struct backend *b = ((struct contract *)*state)->b;
+	struct aside aside = {0};
+
+	for (uint32_t i = 0; i < ARRAY_LEN(aside.one); i++) {
+		aside.one[i] = (struct one_aside){&aside, i};
+		assert_int_equal(b->ops->aside(b, aside_run, aside_done, &aside.one[i]), 0);
+	}
+	for (int i = 0; i < NAPS_MAX && atomic_load(&aside.nr_done) < ARRAY_LEN(aside.one); i++)
+		b->ops->host_spend(b, NAP_NS);
+	b->ops->host_spend(b, NAP_NS);
+	assert_int_equal(atomic_load(&aside.nr_run), ARRAY_LEN(aside.one));
+	assert_int_equal(atomic_load(&aside.nr_done), ARRAY_LEN(aside.one));
+	assert_int_equal(atomic_load(&aside.nr_wrong), 0);
 }
 
 /* When a fence was reached, asked as one does who only wants times. */
