@@ -72,7 +72,8 @@ static void context_end(int context)
 	for (int i = 0; i < STREAMS_MAX; i++) {
 		struct stream *stream = fake.slot[i];
 
-		if (stream && stream->context == context && !stream->number && !stream->closing)
+		if (stream && stream->context == context && !stream->closing &&
+		    (!stream->number || fake.config.reuse))
 			stream_close(stream);
 	}
 	fake.context[context].zero = NULL;

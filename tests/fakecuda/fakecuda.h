@@ -59,7 +59,8 @@ struct fakecuda_config {
 	bool no_peers;	      /**< FAKECUDA_NO_PEERS [0]: no device reaches another's memory */
 	bool unexported;      /**< FAKECUDA_UNEXPORTED [0]: look-ups of copies, of fills of
 				   pictures and of words for streams give addresses of their own */
-	bool reuse;	      /**< FAKECUDA_REUSE [0]: handles of modules are used again */
+	bool reuse;	      /**< FAKECUDA_REUSE [0]: handles of modules and of streams are used
+				   again, those of a context's streams once it has ended */
 	bool hide_maps;	      /**< FAKECUDA_HIDE_MAPS [0]: no address stands in a tensor map */
 	bool copies_beside;   /**< FAKECUDA_COPIES_BESIDE [0]: copies and kernels do not race */
 	uint64_t delay_ns;    /**< FAKECUDA_DELAY_NS [0]: as fakecuda_delay() of all streams */

@@ -177,6 +177,14 @@ enum {
 	  (const struct cu_launch_config *config, cu_function function, void **parameters,       \
 	   void **extra))                                                                        \
 	X(launch_cooperative, "cuLaunchCooperativeKernel", (LAUNCH_PARAMETERS))                  \
+	X(function_block, "cuFuncSetBlockShape", (cu_function function, int x, int y, int z))    \
+	X(parameter_size, "cuParamSetSize", (cu_function function, unsigned int bytes))          \
+	X(parameter_set, "cuParamSetv",                                                          \
+	  (cu_function function, int offset, void *from, unsigned int bytes))                    \
+	X(launch_one, "cuLaunch", (cu_function function))                                        \
+	X(launch_grid, "cuLaunchGrid", (cu_function function, int width, int height))            \
+	X(launch_grid_async, "cuLaunchGridAsync",                                                \
+	  (cu_function function, int width, int height, cu_stream stream))                       \
 	X(capture_begin, "cuStreamBeginCapture_v2", (cu_stream stream, int mode))                \
 	X(capture_end, "cuStreamEndCapture", (cu_stream stream, cu_graph * graph))               \
 	X(graph_instantiate, "cuGraphInstantiateWithFlags",                                      \

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "tests/fakecuda/fake.h"
 
 struct shape {
@@ -136,4 +137,107 @@ cu_result fake_launch_config(const struct cu_launch_config *config, cu_function 
 	memcpy(shape.block, config->block, sizeof(shape.block));
 	shape.shared_bytes = config->shared_bytes;
 	return call_leave(launch(function, &shape, config->stream, parameters, extra));
+}
+
+/* ------------------------------------------------------------------ parameters set before */
+
+#define SET_BYTES 64u
+
+/* Of the functions that parameters were set of last; few at a time. */
+static struct set {
+	cu_function function;
+	unsigned int block[3];
+	size_t bytes;
+	char parameters[SET_BYTES];
+} sets[16];
+
+/* NULL: there is no such function. */
+static struct set *set_of(cu_function function, cu_result *result)
+{
+	static size_t next;
+	uint64_t global;
+	int context;
+
+	*result = context_current(&context);
+	if (*result || !function_kernel(function, context, &global, result))
+		return NULL;
+	for (size_t i = 0; i < ARRAY_LEN(sets); i++)
+		if (sets[i].function == function)
+			return &sets[i];
+	next = (next + 1) % ARRAY_LEN(sets);
+	sets[next] = (struct set){.function = function, .block = {1, 1, 1}};
+	return &sets[next];
+}
+
+cu_result fake_function_block(cu_function function, int x, int y, int z)
+{
+	cu_result result = call_enter(CALL_function_block);
+	struct set *set = result ? NULL : set_of(function, &result);
+
+	if (set) {
+		set->block[0] = (unsigned int)x;
+		set->block[1] = (unsigned int)y;
+		set->block[2] = (unsigned int)z;
+	}
+	return call_leave(result);
+}
+
+cu_result fake_parameter_size(cu_function function, unsigned int bytes)
+{
+	cu_result result = call_enter(CALL_parameter_size);
+	struct set *set = result ? NULL : set_of(function, &result);
+
+	if (set && bytes > SET_BYTES)
+		result = CU_INVALID_VALUE;
+	else if (set)
+		set->bytes = bytes;
+	return call_leave(result);
+}
+
+cu_result fake_parameter_set(cu_function function, int offset, void *from, unsigned int bytes)
+{
+	cu_result result = call_enter(CALL_parameter_set);
+	struct set *set = result ? NULL : set_of(function, &result);
+
+	if (set && (offset < 0 || bytes > SET_BYTES || (size_t)offset > SET_BYTES - bytes))
+		result = CU_INVALID_VALUE;
+	else if (set)
+		memcpy(set->parameters + offset, from, bytes);
+	return call_leave(result);
+}
+
+static cu_result launch_set(cu_function function, int width, int height, cu_stream stream)
+{
+	cu_result result;
+	struct set *set = set_of(function, &result);
+	void *extra[] = {CU_LAUNCH_BUFFER, NULL, CU_LAUNCH_BUFFER_BYTES, NULL, CU_LAUNCH_END};
+	struct shape shape = {{(unsigned int)width, (unsigned int)height, 1}, {0}, 0};
+
+	if (!set)
+		return result;
+	extra[1] = set->parameters;
+	extra[3] = &set->bytes;
+	memcpy(shape.block, set->block, sizeof(shape.block));
+	return launch(function, &shape, stream, NULL, extra);
+}
+
+cu_result fake_launch_one(cu_function function)
+{
+	cu_result result = call_enter(CALL_launch_one);
+
+	return call_leave(result ? result : launch_set(function, 1, 1, NULL));
+}
+
+cu_result fake_launch_grid(cu_function function, int width, int height)
+{
+	cu_result result = call_enter(CALL_launch_grid);
+
+	return call_leave(result ? result : launch_set(function, width, height, NULL));
+}
+
+cu_result fake_launch_grid_async(cu_function function, int width, int height, cu_stream stream)
+{
+	cu_result result = call_enter(CALL_launch_grid_async);
+
+	return call_leave(result ? result : launch_set(function, width, height, stream));
 }

@@ -213,6 +213,17 @@ static bool wake_init(pthread_cond_t *wake)
 
 /* ------------------------------------------------------------------ streams */
 
+/* The handle's number; 0: no memory. */
+static uint64_t stream_publish(struct stream *stream)
+{
+	for (size_t i = 0; fake.config.reuse && i < fake.streams.nr; i++)
+		if (!fake.streams.at[i]) {
+			fake.streams.at[i] = stream;
+			return STREAM_BASE + 16 * (i + 1);
+		}
+	return table_add(&fake.streams, STREAM_BASE, stream);
+}
+
 /* With a handle, or without one as stream 0. */
 static cu_result stream_create(int context, bool handle, struct stream **out)
 {
@@ -233,7 +244,7 @@ static cu_result stream_create(int context, bool handle, struct stream **out)
 	stream->clock.at[slot] = fake.queued[slot];
 	if (!wake_init(&stream->wake))
 		goto err_free;
-	stream->number = handle ? table_add(&fake.streams, STREAM_BASE, stream) : 0;
+	stream->number = handle ? stream_publish(stream) : 0;
 	if (handle && !stream->number)
 		goto err_wake;
 	if (!thread_start(stream))
