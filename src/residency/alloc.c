@@ -102,11 +102,27 @@ static int follow_frees(struct weir_space *space, const struct use_list *uses,
 	return order_behind(space, slot, uses);
 }
 
+static int newest_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	return space->impatient ? 0 : settle_on_seq(space, *(const bracket_seq_t *)arg, settle);
+}
+
+/* Have the host wait for the same, as long as the space is patient: the first launch to use the
+ * bytes may not name them. */
+static int wait_for_frees(struct weir_space *space, const struct use_list *uses)
+{
+	bracket_seq_t newest;
+
+	place_mark(space, uses->use, uses->nr);
+	newest = order_newest(space, uses);
+	return space_settle(space, newest_pass, &newest);
+}
+
 /*
  * In a fixed space any launch may use what was allocated: it is backed, and who uses it comes after
  * who used the same bytes before. A stream that is named waits on the device, else the host waits.
  * In a planned space brackets see to both; where these are guesses, a stream that is named waits
- * there, too, but for those that only may have used the bytes.
+ * there, too, or the host does, but for those that only may have used the bytes.
  */
 static int open_fixed(struct weir_space *space, struct range *range, uint64_t offset,
 		      uint64_t bytes, struct weir_stream *stream)
@@ -121,7 +137,9 @@ static int open_fixed(struct weir_space *space, struct range *range, uint64_t of
 
 	if (space->mode != WEIR_FIXED) {
 		use.atomic = true; /* not behind what only may use it */
-		return space->guessed && stream ? follow_frees(space, &uses, stream) : 0;
+		if (!space->guessed)
+			return 0;
+		return stream ? follow_frees(space, &uses, stream) : wait_for_frees(space, &uses);
 	}
 	err = migrate_set_devices(space, range, range->devices | space->devices);
 	if (!err)

@@ -139,6 +139,16 @@ int order_behind(struct weir_space *space, const struct stream_slot *slot,
 	return err;
 }
 
+bracket_seq_t order_newest(const struct weir_space *space, const struct use_list *uses)
+{
+	uint32_t work = ORDER_WORK;
+	bracket_seq_t seq = space->last_seq;
+
+	while (seq > space->done_seq && !bracket_conflicts(space, seq, uses, &work))
+		seq--;
+	return seq;
+}
+
 const struct space_use *order_host_conflict(const struct weir_space *space,
 					    const struct use_list *uses)
 {

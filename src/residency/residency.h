@@ -741,6 +741,9 @@ void home_forget(struct weir_space *space, struct range *range);
 int order_behind(struct weir_space *space, const struct stream_slot *slot,
 		 const struct use_list *uses);
 
+/* The newest of these brackets, of all streams; one that is done: there is none. */
+bracket_seq_t order_newest(const struct weir_space *space, const struct use_list *uses);
+
 /* The first of the uses that conflicts with an open bracket of the CPU's; NULL: none. A discard
  * does not: what others name keeps its contents. */
 const struct space_use *order_host_conflict(const struct weir_space *space,

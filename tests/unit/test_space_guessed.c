@@ -238,6 +238,84 @@ static void test_small_is_patient(void **state)
 	test_space_close(&t);
 }
 
+/* ------------------------------------------------------------------ lives of an address */
+
+/* A bracket that writes x, filled before, and takes long. @return its end */
+static fence_t write_late(struct test_space *t, uint8_t *x, uint64_t bytes)
+{
+	fence_t done;
+
+	do_fill(t, 0, x, bytes, 1);
+	do_begin(t, 0, x, bytes, WEIR_WRITE);
+	assert_int_equal(do_spin_try(t, 0, x, bytes), 0);
+	do_launch(t, 0, x, bytes, WEIR_WRITE, 1, 2);
+	done = get_fence(t, 0);
+	do_end(t, 0);
+	return done;
+}
+
+/* A range, or a piece of a block, that is freed behind a stream's work and allocated for no stream:
+ * launches that do not name it are to come behind that work, too, so the host waits for it. With
+ * patience it does not wait for ever. */
+static void check_next_life(uint64_t bytes, bool patient)
+{
+	void *next = NULL;
+	struct test_space t;
+	fence_t done;
+	uint8_t *x;
+
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, GPU_BLOCKS, HOST_BLOCKS);
+	t.space->guessed = true;
+	t.space->patience_ns = patient ? PATIENCE_NS : 0;
+	x = do_alloc(&t, bytes, 0);
+	done = write_late(&t, x, bytes);
+	do_free(&t, x, 0);
+	assert_int_equal(weir_alloc(t.space, bytes, NULL, &next), 0);
+	do_check(&t);
+	assert_ptr_equal(next, x);
+	assert_int_equal(is_reached(&t, done), !patient);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+static void test_next_life_waits(void **state)
+{
+	(void)state;
+	check_next_life(2 * BLOCK, false);
+	check_next_life(BLOCK / 4, false);
+}
+
+static void test_next_life_is_patient(void **state)
+{
+	(void)state;
+	check_next_life(2 * BLOCK, true);
+	check_next_life(BLOCK / 4, true);
+}
+
+/* What other bytes are in use for does not matter, nor what uses nothing that is new. */
+static void test_next_life_waits_for_its_own(void **state)
+{
+	uint8_t *x, *other;
+	void *next = NULL;
+	struct test_space t;
+	fence_t done;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, GPU_BLOCKS, HOST_BLOCKS);
+	t.space->guessed = true;
+	x = do_alloc(&t, BLOCK / 4, 0);
+	other = do_alloc(&t, BLOCK / 4, 0);
+	do_free(&t, x, 0);
+	do_sync(&t);
+	done = write_late(&t, other, BLOCK / 4);
+	assert_int_equal(weir_alloc(t.space, BLOCK / 4, NULL, &next), 0);
+	assert_ptr_equal(next, x);
+	assert_int_equal(weir_alloc(t.space, BLOCK, NULL, &next), 0);
+	assert_false(is_reached(&t, done));
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +326,9 @@ int main(void)
 		cmocka_unit_test(test_back_to_fixed),
 		cmocka_unit_test(test_small_has_room),
 		cmocka_unit_test(test_small_is_patient),
+		cmocka_unit_test(test_next_life_waits),
+		cmocka_unit_test(test_next_life_is_patient),
+		cmocka_unit_test(test_next_life_waits_for_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
