@@ -2,6 +2,7 @@
 /* What the program calls to capture streams, and to destroy contexts. */
 #include "shim/captures.h"
 #include "shim/hooks.h"
+#include "shim/memory.h"
 #include "shim/when.h"
 
 /* A hook of a call that begins a capture: its parameters, the same as arguments, and the stream. */
@@ -55,6 +56,7 @@ static void context_ends(cu_context context)
 	if (context && hook_enter()) {
 		when_context_ends(context);
 		captures_context_ends(context);
+		memory_context_ends();
 		hook_leave();
 	}
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the program calls to copy and fill memory, to have streams wait for it, and to run graphs.
- * Looked at only where operations have brackets. What a call uses is named exactly, but for parts
- * of pictures and volumes, whose whole ranges are named; where it is hard to tell, it may be
- * anything.
+ * What the program calls to copy and fill memory, to have streams wait for it, to run graphs, and
+ * to launch kernels whose parameters other calls have set before. Looked at only where operations
+ * have brackets. What a call uses is named exactly, but for parts of pictures and volumes, whose
+ * whole ranges are named; where it is hard to tell, it may be anything.
  */
 #include "shim/brackets.h"
 #include "shim/evidence.h"
@@ -283,4 +283,9 @@ HOOKS_ASYNC(cuStreamBatchMemOp, FLAGS, (stream, nr, list, flags), uses_ops(&used
 HOOKS_ASYNC(cuStreamBatchMemOp_v2, FLAGS, (stream, nr, list, flags), uses_ops(&used, list, nr))
 
 HOOKS_ASYNC(cuGraphLaunch, GRAPH, (graph, stream), uses_anything(&used))
+
+HOOK(cuLaunch, LAUNCH_ONE, (function), CU_STREAM_LEGACY, uses_anything(&used))
+HOOK(cuLaunchGrid, LAUNCH_GRID, (function, width, height), CU_STREAM_LEGACY, uses_anything(&used))
+HOOK(cuLaunchGridAsync, LAUNCH_GRID_ASYNC, (function, width, height, stream),
+     hook_stream_all(stream), uses_anything(&used))
 /* clang-format on */

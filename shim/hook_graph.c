@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the program calls to make graphs that can be launched, and to change them. The driver looks
- * at the memory of their copies and fills there and then: where some is not mapped it refuses the
- * call, or ends the process at the graph's launch. So all memory is mapped meanwhile. Afterwards
- * it may move: what a graph does is at addresses, and its launch may use anything (hook_copy.c).
+ * at the memory of their copies, fills and words there and then: where some is not mapped it
+ * refuses the call, or ends the process at the graph's launch. So all memory is mapped meanwhile.
+ * Afterwards it may move: what a graph does is at addresses, and its launch may use anything
+ * (hook_copy.c).
  */
 #include "shim/brackets.h"
 #include "shim/hooks.h"
@@ -61,6 +62,9 @@ HOOK(cuGraphAddMemcpyNode, NODE_ADD, (node, graph, dependencies, nr, params, con
 HOOK(cuGraphAddMemsetNode, NODE_ADD, (node, graph, dependencies, nr, params, context))
 HOOK(cuGraphAddNode, NODE_ADD_ANY, (node, graph, dependencies, nr, params))
 HOOK(cuGraphAddNode_v2, NODE_ADD_EDGES, (node, graph, dependencies, edges, nr, params))
+HOOK(cuGraphAddBatchMemOpNode, NODE_ADD_OPS, (node, graph, dependencies, nr, params))
+HOOK(cuGraphBatchMemOpNodeSetParams, NODE_SET, (node, params))
+HOOK(cuGraphExecBatchMemOpNodeSetParams, EXEC_SET, (exec, node, params))
 HOOK(cuGraphMemcpyNodeSetParams, NODE_SET, (node, params))
 HOOK(cuGraphMemsetNodeSetParams, NODE_SET, (node, params))
 HOOK(cuGraphNodeSetParams, NODE_SET, (node, params))

@@ -83,6 +83,16 @@ cu_result hook_cuLibraryUnload(cu_library library)
 	return real.cuLibraryUnload(library);
 }
 
+/* A context goes that is none of weir's. */
+static void other_ends(void)
+{
+	hook_forget_kernels();
+	if (hook_enter()) {
+		memory_context_ends();
+		hook_leave();
+	}
+}
+
 /* A device's primary context goes with its last release: programs make others all the time. weir
  * holds that of the device whose memory it manages. */
 static cu_result context_released(cu_device device, cu_result result)
@@ -93,7 +103,7 @@ static cu_result context_released(cu_device device, cu_result result)
 	if (result == CU_SUCCESS &&
 	    (!real.cuDevicePrimaryCtxGetState ||
 	     real.cuDevicePrimaryCtxGetState(device, &flags, &active) || !active))
-		hook_forget_kernels();
+		other_ends();
 	return result;
 }
 
@@ -110,7 +120,7 @@ cu_result hook_cuDevicePrimaryCtxRelease_v2(cu_device device)
 /* What is allocated on the device goes, too, where it is weir's. */
 static void context_resets(cu_device device)
 {
-	hook_forget_kernels();
+	other_ends();
 	if (hook_enter()) {
 		memory_reset(device);
 		hook_leave();

@@ -58,7 +58,8 @@ static void *context(void)
 	return primary;
 }
 
-/* @return CU_NOT_SUPPORTED: the driver is to say */
+/* The driver has written what it knows. What is true or false may take more than a byte there, of
+ * which the first is written. @return CU_NOT_SUPPORTED: there is no more to say */
 static cu_result attribute_of(const struct ours *ours, int attribute, void *data)
 {
 	switch (attribute) {
@@ -99,8 +100,8 @@ static cu_result attribute_of(const struct ours *ours, int attribute, void *data
 	case ALLOWED_HANDLES:
 		*(uint64_t *)data = 0;
 		return CU_SUCCESS;
-	case ACCESS:
-		*(uint64_t *)data = CU_ACCESS_READWRITE;
+	case ACCESS: /* an enum */
+		*(uint32_t *)data = CU_ACCESS_READWRITE;
 		return CU_SUCCESS;
 	case POOL:
 		*(void **)data = NULL;
@@ -112,15 +113,18 @@ static cu_result attribute_of(const struct ours *ours, int attribute, void *data
 
 cu_result hook_cuPointerGetAttribute(void *data, int attribute, cu_ptr addr)
 {
-	cu_result result = CU_NOT_SUPPORTED;
+	cu_result said, result;
 	struct ours ours;
 
-	if (data && find(addr, &ours)) {
-		result = attribute_of(&ours, attribute, data);
-		hook_leave();
-	}
-	return result == CU_NOT_SUPPORTED ? real.cuPointerGetAttribute(data, attribute, addr)
-					  : result;
+	if (!data || !find(addr, &ours))
+		return real.cuPointerGetAttribute(data, attribute, addr);
+	said = real.cuPointerGetAttribute(data, attribute, addr);
+	/* By the other call no address is refused because it is not mapped. */
+	if (said)
+		said = real.cuPointerGetAttributes(1, &attribute, &data, addr);
+	result = attribute_of(&ours, attribute, data);
+	hook_leave();
+	return result == CU_NOT_SUPPORTED ? said : result;
 }
 
 cu_result hook_cuPointerGetAttributes(unsigned int nr, int *attributes, void **data, cu_ptr addr)

@@ -171,6 +171,11 @@ void hook_leave(void)
 	depth--;
 }
 
+bool hook_is_within(void)
+{
+	return depth > 0;
+}
+
 cu_result hook_relax(int *mode)
 {
 	*mode = CU_CAPTURE_MODE_RELAXED;

@@ -38,6 +38,9 @@ struct cu_launch_config {
 		unsigned int shared_bytes, cu_stream stream, void **parameters
 #define LAUNCH_PARAMETERS (LAUNCH_SHAPE, void **extra)
 #define COOPERATIVE (LAUNCH_SHAPE)
+#define LAUNCH_ONE (cu_function function)
+#define LAUNCH_GRID (cu_function function, int width, int height)
+#define LAUNCH_GRID_ASYNC (cu_function function, int width, int height, cu_stream stream)
 #define LAUNCH_EX                                                                        \
 	(const struct cu_launch_config *config, cu_function function, void **parameters, \
 	 void **extra)
@@ -105,6 +108,8 @@ typedef struct CUgraphNode_st *cu_node;
 #define NODE_ADD                                                                 \
 	(cu_node * node, cu_graph graph, const cu_node *dependencies, size_t nr, \
 	 const void *params, cu_context context)
+#define NODE_ADD_OPS \
+	(cu_node * node, cu_graph graph, const cu_node *dependencies, size_t nr, const void *params)
 #define NODE_ADD_ANY \
 	(cu_node * node, cu_graph graph, const cu_node *dependencies, size_t nr, void *params)
 #define NODE_ADD_EDGES                                                                   \
@@ -198,29 +203,33 @@ typedef struct CUgraphNode_st *cu_node;
 	TWO_HOOKS(X, cuStreamEndCapture, _ptsz, "cuStreamEndCapture", 10000, 10000, CAPTURE_END)
 
 /* What looks at the memory that copies and fills of a graph use; arguments as for HOOKS. */
-#define GRAPH_HOOKS(X)                                                                           \
-	X(cuGraphInstantiate, "cuGraphInstantiate", 10000, BOTH, INSTANTIATE)                    \
-	X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, BOTH, INSTANTIATE)                 \
-	X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, BOTH,               \
-	  INSTANTIATE_FLAGS)                                                                     \
-	TWO_HOOKS(X, cuGraphInstantiateWithParams, _ptsz, "cuGraphInstantiateWithParams", 12000, \
-		  12000, INSTANTIATE_PARAMS)                                                     \
-	TWO_HOOKS(X, cuGraphUpload, _ptsz, "cuGraphUpload", 11010, 11010, GRAPH)                 \
-	X(cuGraphExecUpdate, "cuGraphExecUpdate", 10020, BOTH, EXEC_UPDATE)                      \
-	X(cuGraphExecUpdate_v2, "cuGraphExecUpdate", 12000, BOTH, EXEC_UPDATE_INFO)              \
-	X(cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode", 10000, BOTH, NODE_ADD)                   \
-	X(cuGraphAddMemsetNode, "cuGraphAddMemsetNode", 10000, BOTH, NODE_ADD)                   \
-	X(cuGraphAddNode, "cuGraphAddNode", 12020, BOTH, NODE_ADD_ANY)                           \
-	X(cuGraphAddNode_v2, "cuGraphAddNode", 12030, BOTH, NODE_ADD_EDGES)                      \
-	X(cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams", 10000, BOTH, NODE_SET)       \
-	X(cuGraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams", 10000, BOTH, NODE_SET)       \
-	X(cuGraphNodeSetParams, "cuGraphNodeSetParams", 12020, BOTH, NODE_SET)                   \
-	X(cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams", 10020, BOTH,         \
-	  EXEC_SET_CONTEXT)                                                                      \
-	X(cuGraphExecMemsetNodeSetParams, "cuGraphExecMemsetNodeSetParams", 10020, BOTH,         \
-	  EXEC_SET_CONTEXT)                                                                      \
-	X(cuGraphExecNodeSetParams, "cuGraphExecNodeSetParams", 12020, BOTH, EXEC_SET)           \
-	X(cuGraphExecChildGraphNodeSetParams, "cuGraphExecChildGraphNodeSetParams", 11010, BOTH, \
+#define GRAPH_HOOKS(X)                                                                             \
+	X(cuGraphInstantiate, "cuGraphInstantiate", 10000, BOTH, INSTANTIATE)                      \
+	X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, BOTH, INSTANTIATE)                   \
+	X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, BOTH,                 \
+	  INSTANTIATE_FLAGS)                                                                       \
+	TWO_HOOKS(X, cuGraphInstantiateWithParams, _ptsz, "cuGraphInstantiateWithParams", 12000,   \
+		  12000, INSTANTIATE_PARAMS)                                                       \
+	TWO_HOOKS(X, cuGraphUpload, _ptsz, "cuGraphUpload", 11010, 11010, GRAPH)                   \
+	X(cuGraphExecUpdate, "cuGraphExecUpdate", 10020, BOTH, EXEC_UPDATE)                        \
+	X(cuGraphExecUpdate_v2, "cuGraphExecUpdate", 12000, BOTH, EXEC_UPDATE_INFO)                \
+	X(cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode", 10000, BOTH, NODE_ADD)                     \
+	X(cuGraphAddMemsetNode, "cuGraphAddMemsetNode", 10000, BOTH, NODE_ADD)                     \
+	X(cuGraphAddNode, "cuGraphAddNode", 12020, BOTH, NODE_ADD_ANY)                             \
+	X(cuGraphAddNode_v2, "cuGraphAddNode", 12030, BOTH, NODE_ADD_EDGES)                        \
+	X(cuGraphAddBatchMemOpNode, "cuGraphAddBatchMemOpNode", 11070, BOTH, NODE_ADD_OPS)         \
+	X(cuGraphBatchMemOpNodeSetParams, "cuGraphBatchMemOpNodeSetParams", 11070, BOTH, NODE_SET) \
+	X(cuGraphExecBatchMemOpNodeSetParams, "cuGraphExecBatchMemOpNodeSetParams", 11070, BOTH,   \
+	  EXEC_SET)                                                                                \
+	X(cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams", 10000, BOTH, NODE_SET)         \
+	X(cuGraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams", 10000, BOTH, NODE_SET)         \
+	X(cuGraphNodeSetParams, "cuGraphNodeSetParams", 12020, BOTH, NODE_SET)                     \
+	X(cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams", 10020, BOTH,           \
+	  EXEC_SET_CONTEXT)                                                                        \
+	X(cuGraphExecMemsetNodeSetParams, "cuGraphExecMemsetNodeSetParams", 10020, BOTH,           \
+	  EXEC_SET_CONTEXT)                                                                        \
+	X(cuGraphExecNodeSetParams, "cuGraphExecNodeSetParams", 12020, BOTH, EXEC_SET)             \
+	X(cuGraphExecChildGraphNodeSetParams, "cuGraphExecChildGraphNodeSetParams", 11010, BOTH,   \
 	  (cu_graph_exec exec, cu_node node, cu_graph graph))
 
 /*
@@ -266,6 +275,9 @@ typedef struct CUgraphNode_st *cu_node;
 	X(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, BOTH,                            \
 	  (cu_pool pool, int attribute, void *value))                                             \
 	X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, BOTH, (cu_pool pool, size_t bytes))          \
+	X(cuLaunch, "cuLaunch", 2000, BOTH, LAUNCH_ONE)                                           \
+	X(cuLaunchGrid, "cuLaunchGrid", 2000, BOTH, LAUNCH_GRID)                                  \
+	X(cuLaunchGridAsync, "cuLaunchGridAsync", 2000, BOTH, LAUNCH_GRID_ASYNC)                  \
 	X(cuLaunchKernel, "cuLaunchKernel", 4000, LEGACY, LAUNCH_PARAMETERS)                      \
 	X(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, PER_THREAD, LAUNCH_PARAMETERS)             \
 	X(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 9000, LEGACY, COOPERATIVE)      \
@@ -355,6 +367,9 @@ void *hooks_find(const char *symbol);
  */
 bool hook_enter(void);
 void hook_leave(void);
+
+/* Whether the thread is within a hook, as a signal's handler may be: locks may be its own. */
+bool hook_is_within(void);
 
 /*
  * Around calls that weir makes of itself and that would spoil a capture of another thread's, as

@@ -48,6 +48,7 @@
 #define HEADROOM_SHARE 16u /* no more than this part of what is free */
 #define APART_SHARE 8u	   /* of all memory, that is left where small ranges have blocks each */
 #define PAUSE_NS 50000	   /* between two looks at streams that are to become idle */
+#define END_WAIT_S 2	   /* for a lock, by a process that ends */
 #define RESERVED_BLOCKS 2u /* of a space's budgets, for copies: weir_alloc() leaves them free */
 
 static struct {
@@ -62,9 +63,10 @@ static struct {
 	struct streams streams;
 	struct memory_use use;
 	struct memory_account account;
-	atomic_bool shares; /* small allocations do, though they were not to */
-	char error[512];    /* the last message of an error */
-	char warning[512];  /* and of a warning: the machine gives less memory than was asked for */
+	atomic_bool shares;	    /* small allocations do, though they were not to */
+	_Atomic(cu_context) broken; /* by a kernel's fault, as a call said; NULL: none is */
+	char error[512];	    /* the last message of an error */
+	char warning[512]; /* and of a warning: the machine gives less memory than was asked for */
 } memory = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.draining = PTHREAD_MUTEX_INITIALIZER,
@@ -210,6 +212,24 @@ static void start(cu_device device)
 	summary_begin();
 }
 
+void memory_note_result(cu_result result)
+{
+	cu_context current = NULL;
+
+	if (streams_is_fault(result) && !real.cuCtxGetCurrent(&current))
+		atomic_store(&memory.broken, current);
+}
+
+/* Whether the current context is, by what the driver says now: another one may have its handle. */
+static bool is_broken(void)
+{
+	const cu_context broken = atomic_load(&memory.broken);
+	cu_context current = NULL;
+
+	return broken && !real.cuCtxGetCurrent(&current) && current == broken &&
+	       streams_is_fault(streams_query(CU_STREAM_LEGACY));
+}
+
 bool memory_manages(void)
 {
 	const int asked = settings_get()->gpu;
@@ -223,7 +243,7 @@ bool memory_manages(void)
 			start(device);
 		pthread_mutex_unlock(&memory.starting);
 	}
-	return atomic_load(&memory.device) == device;
+	return atomic_load(&memory.device) == device && !is_broken();
 }
 
 void memory_check_gpu(void)
@@ -359,6 +379,22 @@ void memory_account(struct memory_account *out)
 	pthread_mutex_unlock(&memory.lock);
 }
 
+bool memory_answers(void)
+{
+	struct timespec until;
+	bool answers;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += END_WAIT_S;
+	if (pthread_mutex_timedlock(&memory.lock, &until))
+		return false;
+	answers = !memory.space || !pthread_mutex_timedlock(&memory.space->lock, &until);
+	if (answers && memory.space)
+		pthread_mutex_unlock(&memory.space->lock);
+	pthread_mutex_unlock(&memory.lock);
+	return answers;
+}
+
 bool memory_find(cu_ptr addr, cu_ptr *base, uint64_t *bytes)
 {
 	struct range_live range;
@@ -404,8 +440,16 @@ struct weir_space *memory_space(void)
 	return atomic_load(&memory.device) < 0 ? NULL : memory.space;
 }
 
-/* Give kept ranges back to the space: those of a stream, or all. keep: so many bytes may stay.
- * memory.draining held. */
+/* Keep a range that is freed for who may wait; lock held. */
+static void put_later(const struct kept *kept)
+{
+	if (!bins_put(&memory.later, kept))
+		summary_note_lost(kept->bytes);
+}
+
+/* Give kept ranges back to the space: those of a stream, or all. keep: so many bytes may stay. What
+ * the space does not take, since the stream is captured now, it gets later. memory.draining
+ * held. */
 static void drain(const void *stream, bool any_stream, uint64_t keep)
 {
 	struct kept kept;
@@ -418,8 +462,11 @@ static void drain(const void *stream, bool any_stream, uint64_t keep)
 			bins_drain(&memory.bins, stream, any_stream, 0, &kept);
 		behind = found ? streams_find(&memory.streams, kept.stream) : NULL;
 		pthread_mutex_unlock(&memory.lock);
-		if (found && weir_free(memory.space, (void *)(uintptr_t)kept.addr, behind))
-			summary_note_lost(kept.bytes);
+		if (!found || !weir_free(memory.space, (void *)(uintptr_t)kept.addr, behind))
+			continue;
+		pthread_mutex_lock(&memory.lock);
+		put_later(&kept);
+		pthread_mutex_unlock(&memory.lock);
 	} while (found);
 }
 
@@ -532,6 +579,15 @@ bool memory_stream_ends(cu_stream stream)
 	return stays;
 }
 
+void memory_context_ends(void)
+{
+	pthread_mutex_lock(&memory.draining);
+	pthread_mutex_lock(&memory.lock);
+	streams_forget_others(&memory.streams);
+	pthread_mutex_unlock(&memory.lock);
+	pthread_mutex_unlock(&memory.draining);
+}
+
 /* ------------------------------------------------------------------ allocating */
 
 /* The bytes to ask the space for. While there is much room, small ranges that are to have blocks of
@@ -575,13 +631,6 @@ static int alloc_beyond(uint64_t bytes, struct weir_stream *stream, void **at)
 		return err;
 	when_switch(bytes);
 	return weir_alloc(memory.space, bytes, stream, at);
-}
-
-/* Keep a range that is freed for who may wait; lock held. */
-static void put_later(const struct kept *kept)
-{
-	if (!bins_put(&memory.later, kept))
-		summary_note_lost(kept->bytes);
 }
 
 /* Wait for all work that was queued, and give back what was freed before that while streams were
@@ -800,6 +849,7 @@ void memory_reset(cu_device device)
 	if (atomic_load(&memory.device) != device)
 		return;
 	when_end();
+	atomic_store(&memory.broken, NULL);
 	captures_context_ends(memory.streams.primary);
 	launches_forget_kernels();
 	/* What is queued may use what has no bracket. An error is about to be reset. */

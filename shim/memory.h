@@ -14,9 +14,13 @@ struct infer;
 struct weir_space;
 struct weir_stream;
 
-/* Whether allocations of the current context are weir's. The first that asks makes its GPU the
+/* Whether allocations of the current context are weir's: not where a kernel's fault has broken it,
+ * which the driver then says of every call. The first that asks makes its GPU the
  * managed one where `weir run` named none, and its space. */
 bool memory_manages(void);
+
+/* Some call had this result. */
+void memory_note_result(cu_result result);
 
 /* The driver has started: say if it has no GPU of the number that `weir run` named. */
 void memory_check_gpu(void);
@@ -48,6 +52,9 @@ void memory_fence_all(void);
 /* The stream is about to be destroyed. @return whether it stays until its work is done, and is then
  * destroyed here: this waits for nothing */
 bool memory_stream_ends(cu_stream stream);
+
+/* A context ends that is not the managed one, and its streams do. */
+void memory_context_ends(void);
 
 /* The primary context of a device is about to be reset: all its memory goes. */
 void memory_reset(cu_device device);
@@ -103,5 +110,9 @@ struct memory_account {
 	uint64_t nr_allocs, nr_reused, nr_refused;
 };
 void memory_account(struct memory_account *out);
+
+/* Whether that can be asked for: false if a lock is not free for 2 s, as it may be for ever
+ * where a signal's handler ends the process and its thread holds a lock of the driver's. */
+bool memory_answers(void);
 
 #endif

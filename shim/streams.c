@@ -59,6 +59,12 @@ static bool is_fault(cu_result said)
 	       (said < CU_CAPTURE_UNSUPPORTED || said > CU_CAPTURE_WRONG_THREAD);
 }
 
+bool streams_is_fault(cu_result result)
+{
+	return result == CU_ILLEGAL_ADDRESS || result == CU_LAUNCH_TIMEOUT || result == CU_ASSERT ||
+	       (result >= CU_HARDWARE_STACK_ERROR && result <= CU_LAUNCH_FAILED);
+}
+
 cu_result streams_result(int err, cu_stream native)
 {
 	cu_result said;
@@ -240,6 +246,16 @@ cu_stream streams_next_idle(const struct streams *streams, uint32_t *from)
 			return native;
 	}
 	return NULL;
+}
+
+void streams_forget_others(struct streams *streams)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t s = 0; s < streams->nr; s++)
+		if (streams->entry[s].adopted)
+			streams->entry[kept++] = streams->entry[s];
+	streams->nr = kept;
 }
 
 void streams_fini(struct streams *streams)

@@ -42,6 +42,10 @@ bool streams_is_queue(cu_stream native);
  * CU_NOT_READY; or the error of its context. Takes no lock. */
 cu_result streams_query(cu_stream native);
 
+/* Whether a result means that a kernel has broken its context, of which all calls say so from then
+ * on. */
+bool streams_is_fault(cu_result result);
+
 /* What the driver would say where the space returned err, of a stream's work: a fault of an earlier
  * kernel, which is why then and which the program may not know of, or what err is called. Takes no
  * lock. */
@@ -92,6 +96,10 @@ bool streams_take_idle(struct streams *streams, uint32_t *from, struct stream_go
 /* The next stream from *from on that has no work now; the lock may be dropped between calls while
  * no others take streams out. NULL: there is none any more. */
 cu_stream streams_next_idle(const struct streams *streams, uint32_t *from);
+
+/* Forget the streams of other contexts: one of these ends, and its streams' handles may be given to
+ * others. Those that live are found again. */
+void streams_forget_others(struct streams *streams);
 
 /* Destroy all names. */
 void streams_fini(struct streams *streams);

@@ -18,6 +18,7 @@
 #include "shim/proof.h"
 #include "shim/settings.h"
 #include "shim/when.h"
+#include "src/base/util.h"
 #include "weir/explain.h"
 #include "weir/trace.h"
 
@@ -31,12 +32,22 @@ static struct {
 	_Atomic(uint64_t) nr_passed, lost_bytes;
 } summary;
 
+/* Without dprintf(), which allocates: a signal's handler may end the process within malloc(). */
 __attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
 {
+	static const char who[] = "weir: ";
 	char line[1000];
+	size_t bytes = sizeof(who) - 1;
+	int nr;
 
-	(void)vsnprintf(line, sizeof(line), format, args);
-	(void)dprintf(STDERR_FILENO, "weir: %s\n", line);
+	memcpy(line, who, bytes);
+	nr = vsnprintf(line + bytes, sizeof(line) - bytes, format, args);
+	if (nr < 0)
+		return;
+	bytes = MIN(bytes + (size_t)nr, sizeof(line) - 1);
+	line[bytes++] = '\n';
+	while (write(STDERR_FILENO, line, bytes) < 0 && errno == EINTR)
+		;
 }
 
 void summary_say(const char *format, ...)
@@ -165,6 +176,8 @@ cu_result summary_note_result(cu_result result)
 {
 	const enum settings_mode mode = settings_get()->mode;
 
+	if (result)
+		memory_note_result(result);
 	if (result != CU_ILLEGAL_ADDRESS || (mode != SETTINGS_FAST && mode != SETTINGS_LISTED) ||
 	    atomic_exchange(&summary.fault, true))
 		return result;
@@ -308,6 +321,11 @@ __attribute__((destructor)) static void summary_end(void)
 
 	if (!summary.pid || summary.pid != getpid())
 		return;
+	if (hook_is_within() || !memory_answers()) {
+		summary_say("the program ended within a call, as by exit() in a signal handler: "
+			    "there is no summary, and what files were to have of it is missing");
+		return;
+	}
 	proof_end();
 	memory_account(&account);
 	if (account.host_high && settings_moves())

@@ -23,6 +23,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *addr, size_t bytes, CUmemoryPool p
 				 CUstream stream);
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value);
+CUresult cuPointerGetAttributes(unsigned int nr, int *attributes, void **data, CUdeviceptr addr);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
@@ -212,6 +213,22 @@ static void kept(void)
 		show("small", cu.cuMemAllocAsync(&addr, 1000, first));
 		show("free", cu.cuMemFreeAsync(addr, first));
 	}
+}
+
+/* What is kept for a stream while it is captured is there afterwards, though memory was short. */
+static void kept_captured(void)
+{
+	const size_t most = (size_t)(PIECES + 16) * PIECE_BYTES;
+	CUstream stream = stream_make();
+	CUgraph graph = NULL;
+	CUdeviceptr addr;
+
+	pieces_use(stream);
+	show("begin", cuStreamBeginCapture_v2(stream, 2));
+	if (!cu.cuMemAlloc(&addr, most)) /* who keeps it may say that there is none now */
+		(void)cu.cuMemFree(addr);
+	show("end", cuStreamEndCapture(stream, &graph));
+	show("all of it", cu.cuMemAlloc(&addr, most));
 }
 
 #define PER_THREAD ((CUstream)2) /* CU_STREAM_PER_THREAD */
@@ -422,6 +439,66 @@ static void frees(void)
 	show("nothing", cu.cuMemFree(0));
 }
 
+/* ------------------------------------------------------------------ what calls say */
+
+/* What is said of an address within an allocation, and how much of eight bytes is written. */
+static void say_attribute(const char *what, int attribute, CUdeviceptr base, CUdeviceptr addr)
+{
+	uint64_t value[2] = {UINT64_MAX / 3, UINT64_MAX / 3};
+	void *data = value;
+	CUresult result = cu.cuPointerGetAttribute(value, attribute, addr);
+
+	for (int both = 0; both < 2; both++) {
+		if (value[0] - base < ONE_BYTES)
+			value[0] -= base;
+		printf("%s: attribute %d: %d: %#llx %d\n", what, attribute, result,
+		       (unsigned long long)value[0], value[1] == UINT64_MAX / 3);
+		value[0] = UINT64_MAX / 3;
+		result = cuPointerGetAttributes(1, &attribute, &data, addr);
+	}
+}
+
+/* Which are the same for any plain allocation, wherever it lies now, and no handles. */
+static void attributes(void)
+{
+	static const int asked[] = {2, 3, 6, 8, 9, 11, 12, 13, 16};
+	CUdeviceptr addr[AT_ONCE], base;
+	size_t bytes;
+
+	allocate_all(addr, NULL);
+	show("sync", cu.cuCtxSynchronize());
+	for (int n = 0; n < AT_ONCE; n += AT_ONCE - 1) {
+		const CUdeviceptr last = addr[n] + ONE_BYTES - 1;
+
+		for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+			say_attribute("first", asked[i], addr[n], addr[n]);
+			say_attribute("last", asked[i], addr[n], last);
+		}
+		show("range", cu.cuMemGetAddressRange(&base, &bytes, last));
+		printf("is %d %zu\n", base == addr[n], bytes);
+	}
+}
+
+/* A kernel has broken the context, and the program has heard of it: no memory is given any more. */
+static void broken(void)
+{
+	CUdeviceptr addr, next = UINT64_C(0x123456780000);
+	uint64_t nr = 4, value = 7;
+	CUfunction fill = kernel("fill");
+	CUstream stream = stream_make();
+	size_t unused, total;
+
+	show("alloc", cu.cuMemAllocAsync(&addr, 4096, stream));
+	show("free", cu.cuMemFreeAsync(addr, stream));
+	show("fill", launch(fill, stream, (void *[]){&next, &nr, &value}));
+	show("sync", cu.cuStreamSynchronize(stream));
+	show("alloc", cu.cuMemAlloc(&addr, 4096));
+	show("alloc", cu.cuMemAlloc(&addr, ONE_BYTES));
+	show("alloc", cu.cuMemAllocAsync(&addr, 4096, stream));
+	show("rows", cuMemAllocPitch_v2(&addr, &total, 64, 64, 4));
+	show("info", cuMemGetInfo_v2(&unused, &total));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -432,6 +509,7 @@ int main(int argc, char **argv)
 		     {"other-context", other_context},
 		     {"same-context", same_context},
 		     {"kept", kept},
+		     {"kept-captured", kept_captured},
 		     {"per-thread", per_thread},
 		     {"child", child},
 		     {"child-uses", child_uses},
@@ -440,6 +518,8 @@ int main(int argc, char **argv)
 		     {"free-local", free_local},
 		     {"pool", pool},
 		     {"refused", refused},
+		     {"attributes", attributes},
+		     {"broken", broken},
 		     {"frees", frees}};
 
 	if (argc != 2 || api_open(&cu, REACH_LINKED))

@@ -341,6 +341,24 @@ static void variable(void)
 	}
 }
 
+/* The same where a kernel stores it there. */
+static void variable_stored(void)
+{
+	uint64_t nr = ARRAYS, one = 1, stride = 0;
+	CUstream stream = stream_make();
+	CUdeviceptr table;
+	size_t bytes;
+
+	OK(cu.cuModuleGetGlobal(&table, &bytes, module, "table"));
+	for (unsigned n = 0; n < ARRAYS; n += 5) {
+		LAUNCH("addresses", stream, &table, &array[n], &stride, &one);
+		use_all(n + 2, stream);
+		LAUNCH("load_table", stream, &out, &nr);
+		OK(cu.cuStreamSynchronize(stream));
+		show("loaded", out, ARRAYS);
+	}
+}
+
 /* A list with a node in each array, at its end. */
 static void list(void)
 {
@@ -475,6 +493,7 @@ int main(int argc, char **argv)
 						   {"places", places},
 						   {"small", small},
 						   {"variable", variable},
+						   {"variable-stored", variable_stored},
 						   {"list", list},
 						   {"several", several},
 						   {"reused", reused},

@@ -7,16 +7,33 @@
  * tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h declares.
  */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "tests/dropin/arrays.h"
 
-CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
-CUresult cuDevicePrimaryCtxReset_v2(int device);
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 
-enum { MORE = 16 };
+CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, int device);
+CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuDevicePrimaryCtxReset_v2(int device);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z);
+CUresult cuParamSetSize(CUfunction function, unsigned int bytes);
+CUresult cuParamSetv(CUfunction function, int offset, void *from, unsigned int bytes);
+CUresult cuLaunch(CUfunction function);
+CUresult cuLaunchGrid(CUfunction function, int width, int height);
+CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream);
+
+enum { MORE = 16, RELAXED = 2 };
 
 /* ------------------------------------------------------------------ memory that streams share */
 
@@ -110,6 +127,33 @@ static void freed_behind(void)
 	OK(cu.cuCtxSynchronize());
 	show("copied", array[0], 2);
 	show("next", next, 2);
+}
+
+/* Memory that is freed behind work on one stream, which takes a while, is allocated for any, and
+ * used first by a graph: its launch shows nothing, and nothing else orders it. */
+static void graph_first(void)
+{
+	CUstream first = stream_make(), second = stream_make();
+
+	for (unsigned time = 0; time < 3; time++) {
+		CUdeviceptr old = filled(11, first), next;
+		uint64_t nr = WORDS, value = 12;
+		CUgraphExec exec;
+		CUgraph graph;
+
+		for (unsigned n = 0; n < ARRAYS; n++)
+			LAUNCH("fill", first, &old, &nr, &value);
+		OK(cu.cuMemFreeAsync(old, first));
+		OK(cu.cuMemAlloc(&next, BYTES));
+		OK(cuStreamBeginCapture_v2(second, RELAXED));
+		LAUNCH("copy", second, &next, &array[time], &nr);
+		OK(cuStreamEndCapture(second, &graph));
+		OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+		OK(cuGraphLaunch(exec, second));
+		OK(cu.cuCtxSynchronize());
+		show("next", next, 2);
+		OK(cu.cuMemFree(next));
+	}
 }
 
 /* A kernel on one stream runs until one on another stores a word, which does so after work over all
@@ -207,6 +251,63 @@ static void other_context(void)
 	module = of_context[0];
 }
 
+/* A stream has the handle of one that went with a context of the program's own. Whoever took it for
+ * that one would wait without end for a kernel on it, which waits for what comes later. */
+static void reused(void)
+{
+	CUmodule of_context[2] = {module, NULL};
+	CUstream gone, stream = NULL;
+	CUcontext own;
+
+	OK(cuCtxCreate_v2(&own, 0, 0));
+	OK(cu.cuModuleLoadData(&of_context[1], ARRAYS_IMAGE));
+	module = of_context[1];
+	gone = stream_make();
+	use_all(2, gone);
+	OK(cuCtxDestroy_v2(own));
+	OK(cu.cuCtxSetCurrent(context));
+	module = of_context[0];
+	stream = stream_make();
+	printf("the same handle %d\n", stream == gone);
+	waiting_on(stream, stream_make());
+}
+
+/* ------------------------------------------------------------------ launches of CUDA 3 */
+
+static void set_parameters(CUfunction function, CUdeviceptr dst, CUdeviceptr a, CUdeviceptr b)
+{
+	uint64_t nr = WORDS, parameters[] = {dst, a, b, nr};
+
+	OK(cuParamSetv(function, 0, parameters, sizeof(parameters)));
+	OK(cuParamSetSize(function, sizeof(parameters)));
+	OK(cuFuncSetBlockShape(function, 64, 1, 1));
+}
+
+/* Parameters are set by calls of their own: no launch shows any. */
+static void set_before(void)
+{
+	CUfunction add = kernel("add");
+	CUstream stream = stream_make();
+
+	for (unsigned time = 2; time < 6; time++) {
+		use_all(time, stream);
+		for (unsigned n = 0; n + 3 < ARRAYS; n += 4) {
+			set_parameters(add, array[n], array[n + 1], array[n + 2]);
+			OK(cuLaunchGridAsync(add, 4, 4, stream));
+			set_parameters(add, array[n + 3], array[n], array[n + 2]);
+			OK(cuLaunchGridAsync(add, 4, 4, stream));
+		}
+		OK(cu.cuStreamSynchronize(stream));
+		set_parameters(add, array[time], array[3], array[time + 7]);
+		OK(cuLaunch(add));
+		set_parameters(add, array[time + 1], array[time], array[23]);
+		OK(cuLaunchGrid(add, 4, 4));
+		OK(cu.cuCtxSynchronize());
+		for (unsigned n = 0; n < ARRAYS; n++)
+			show("added", array[n] + BYTES - 8, 2);
+	}
+}
+
 /* ------------------------------------------------------------------ calls that fail */
 
 /* From so many calls on events cannot be recorded; result 0: they can again. The driver without a
@@ -302,18 +403,41 @@ static void full(void)
 	}
 }
 
+/* ------------------------------------------------------------------ the end of the process */
+
+static void end_here(int signal)
+{
+	(void)signal;
+	exit(3);
+}
+
+/* A signal's handler ends the process, as programs do at an interrupt, at any instruction. */
+static void interrupted(void)
+{
+	const struct itimerval soon = {.it_value.tv_usec = 20000 + getpid() % 32 * 1000};
+
+	(void)signal(SIGALRM, end_here);
+	(void)setitimer(ITIMER_REAL, &soon, NULL);
+	for (unsigned time = 0;; time++)
+		use_all(time, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct arrays_case cases[] = {{"side", side},
 						   {"freed-early", freed_early},
 						   {"freed-behind", freed_behind},
+						   {"graph-first", graph_first},
 						   {"waiting", waiting},
 						   {"waiting-chain", waiting_chain},
 						   {"waiting-thread", waiting_thread},
 						   {"other-context", other_context},
+						   {"reused", reused},
+						   {"set-before", set_before},
 						   {"no-events", no_events},
 						   {"reset-open", reset_open},
 						   {"full", full},
+						   {"interrupted", interrupted},
 						   {NULL, NULL}};
 
 	return arrays_main(argc, argv, cases);

@@ -120,7 +120,7 @@ echo "ok - what launches name is recorded, and replayed"
 
 # What programs rarely do: the same results as without weir, and no race that it would not have, by
 # turns without a trace and with one.
-for name in sizes destroy other-context same-context kept \
+for name in sizes destroy other-context same-context kept kept-captured \
 	per-thread child child-uses pool refused frees free-relaxed free-local; do
 	FAKECUDA_DEVICES=2 timeout 20 "$cases" $name >plain || fail "case $name fails" plain
 	take_modes "plain trace" ""
@@ -144,10 +144,12 @@ echo "ok - what programs rarely do"
 
 # Where memory moves, too: a process that fork() made of one that uses the GPU can do nothing, one made
 # before can do all; a capture is not spoiled by another thread's cuMemFree(), and the memory comes back.
-for name in child-uses child-first free-relaxed free-local; do
+for name in child-uses child-first free-relaxed free-local attributes; do
 	timeout 20 "$cases" $name >plain || fail "case $name fails" plain
 	fixed=${WEIR_TEST_LONG:+fixed}
-	[ $name != child-first ] || fixed=fixed # the others ran in that mode above
+	case $name in # the others ran in that mode above
+	child-first | attributes) fixed=fixed ;;
+	esac
 	for mode in $fixed "safe --when always" "fast --when oom" \
 		${WEIR_TEST_LONG:+"safe --when oom" "fast --when always"}; do
 		: >report
@@ -160,7 +162,16 @@ for name in child-uses child-first free-relaxed free-local; do
 		has case.json '"lost_bytes": 0,'
 	done
 done
-echo "ok - children, and captures beside cuMemFree"
+echo "ok - children, and captures beside cuMemFree; what is said of addresses"
+
+# Where a kernel has broken the context the driver says so of every call, and weir does.
+"$cases" broken >plain || fail "case broken fails" plain
+has plain '^alloc 700$' '^info 700$'
+for mode in fixed safe fast; do
+	under 0 --mode $mode --gpu-budget 16MiB -- "$cases" broken
+	cmp -s plain out || fail "case broken differs in mode $mode" plain out err
+done
+echo "ok - a broken context gives no memory"
 
 # --stats has a line of each process that managed the GPU, and none of an earlier run: two one after the
 # other, eight at once, and again one.

@@ -72,7 +72,7 @@ echo "ok - what a launch does not name is there"
 
 # Streams that share memory, contexts, calls that fail.
 turn=0
-for name in side other-context no-events reset-open; do
+for name in side other-context set-before no-events reset-open; do
 	timeout 30 "$programs/streams" $name >plain || fail "$name fails by itself" plain
 	take_modes "safe fast" fixed
 	for mode in $modes; do
@@ -90,6 +90,12 @@ for name in reused released reset; do
 	for mode in $modes; do
 		same "$mode" 512KiB "$programs/hidden" $name
 	done
+done
+timeout 30 "$programs/streams" reused >plain || fail "reused fails by itself" plain
+has plain '^the same handle 1$'
+take_modes "safe fast" fixed
+for mode in $modes; do
+	same "$mode" 512KiB "$programs/streams" reused
 done
 unset FAKECUDA_REUSE FAKECUDA_DEVICES
 echo "ok - handles that are used again"
@@ -147,7 +153,7 @@ echo "ok - copies and fills find their memory"
 # What kernels themselves store need not be seen in mode fast: right, or a fault that is explained. So
 # it is where a kernel follows pointers in some launches alone.
 turn=0
-for name in stored stored-large stored-late both-modes; do
+for name in stored stored-large stored-late variable-stored both-modes; do
 	timeout 30 "$programs/hidden" $name >plain || fail "$name fails by itself" plain
 	take_modes "safe fixed" ""
 	for mode in $modes; do
@@ -198,6 +204,14 @@ for mode in fixed "safe --when oom" "safe --when always" "fast --when oom" "fast
 	[ "$mode" = fixed ] || has out '^copied 11 11$'
 	has report ' races 0 unmaps 0 .* problem none$'
 done
+timeout 30 "$programs/streams" graph-first >plain || fail "graph-first fails by itself" plain
+options="--hold 500"
+export FAKECUDA_DELAY_NS=100000
+for mode in safe fast; do
+	same $mode 512KiB "$programs/streams" graph-first
+done
+unset FAKECUDA_DELAY_NS
+options=
 echo "ok - memory that is freed while it is used"
 
 # Full budgets are out of memory in each mode, for the allocation alone: later work goes on.
@@ -212,6 +226,19 @@ for mode in fixed safe fast; do
 	has report ' races 0 unmaps 0 .* problem none$'
 done
 echo "ok - full budgets are out of memory"
+
+# A signal's handler ends the process, often within a call, whose locks nobody can wait for then. The
+# driver of the tests has some, too, which its report is written with.
+for run in 1 2 3 ${WEIR_TEST_LONG:+4 5 6 7 8 9}; do
+	for mode in safe fast; do
+		env -u FAKECUDA_REPORT timeout 10 "$WEIR" run --mode $mode --when always --gpu-budget 512KiB -- \
+			"$programs/streams" interrupted >out 2>err
+		rc=$?
+		[ $rc = 3 ] || fail "interrupted ends with $rc in mode $mode, run $run" out err
+		has err '^weir: (.* at most, with|the program ended within a call)'
+	done
+done
+echo "ok - a handler ends the process"
 
 "$WEIR" run --mode quick -- "$programs/program" >out 2>err
 [ $? = 2 ] || fail "--mode quick is not refused" out err
