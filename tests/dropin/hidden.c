@@ -193,6 +193,28 @@ static void stored(void)
 	gather(from, stream);
 }
 
+/* The same by a kernel that was launched often with its addresses in the host's memory. */
+static void stored_place(void)
+{
+	CUdeviceptr from = pointers_make(), *staging;
+	CUstream stream = stream_make();
+	uint64_t nr = ARRAYS, one = 1, stride = 0;
+
+	OK(cu.cuMemHostAlloc((void **)&staging, sizeof(array), 0));
+	for (unsigned time = 0; time < 12; time++) /* that kernel is not looked at any more */
+		LAUNCH("addresses", stream, &from, &stride, &stride, &one);
+	for (unsigned n = 0; n < ARRAYS; n++) {
+		CUdeviceptr at = from + n * sizeof(from);
+
+		staging[n] = out + n * sizeof(uint32_t);
+		LAUNCH("addresses", stream, &at, &array[n], &stride, &one);
+	}
+	for (unsigned time = 0; time < 12; time++)
+		LAUNCH("gather", stream, &out, &staging, &nr);
+	use_all(1, stream);
+	gather(from, stream);
+}
+
 /* The same in an array that is too large to be looked at. */
 static void stored_large(void)
 {
@@ -484,6 +506,7 @@ int main(int argc, char **argv)
 						   {"copied-unified", copied_unified},
 						   {"copied-on", copied_on},
 						   {"stored", stored},
+						   {"stored-place", stored_place},
 						   {"stored-large", stored_large},
 						   {"stored-late", stored_late},
 						   {"closed-mode", closed_mode},

@@ -26,6 +26,11 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t nr);
+CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t nr);
+CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t nr);
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t nr, CUstream stream);
+CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t nr, CUstream stream);
 CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z);
 CUresult cuParamSetSize(CUfunction function, unsigned int bytes);
 CUresult cuParamSetv(CUfunction function, int offset, void *from, unsigned int bytes);
@@ -272,6 +277,58 @@ static void reused(void)
 	waiting_on(stream, stream_make());
 }
 
+/* ------------------------------------------------------------------ all of what a fill uses */
+
+/* Fills of an allocation of several blocks, which are elsewhere by then. */
+static void fills(void)
+{
+	enum { BLOCKS = 4, ALL = BLOCKS * BYTES };
+	CUstream stream = stream_make();
+	CUdeviceptr all;
+
+	OK(cu.cuMemAlloc(&all, ALL));
+	for (unsigned way = 0; way < 6; way++) {
+		use_all(way + 2, stream);
+		if (way == 0)
+			OK(cuMemsetD8_v2(all, 1, ALL));
+		else if (way == 1)
+			OK(cuMemsetD16_v2(all, 2, ALL / 2));
+		else if (way == 2)
+			OK(cuMemsetD32_v2(all, 3, ALL / 4));
+		else if (way == 3)
+			OK(cuMemsetD8Async(all, 4, ALL, stream));
+		else if (way == 4)
+			OK(cuMemsetD16Async(all, 5, ALL / 2, stream));
+		else
+			OK(cu.cuMemsetD32Async(all, 6, ALL / 4, stream));
+		OK(cu.cuStreamSynchronize(stream));
+		for (unsigned n = 1; n <= BLOCKS; n++)
+			show("filled", all + n * BYTES - 8, 2);
+	}
+}
+
+/* A graph of a copy and a fill is made when their memory is elsewhere, which the driver looks at
+ * then. */
+static void graph_late(void)
+{
+	CUstream stream = stream_make();
+
+	for (unsigned time = 2; time < 8; time++) {
+		CUgraphExec exec;
+		CUgraph graph;
+
+		OK(cuStreamBeginCapture_v2(stream, RELAXED));
+		OK(cu.cuMemsetD32Async(array[time], time, WORDS, stream));
+		OK(cu.cuMemcpyDtoDAsync(array[time + 8], array[time], BYTES, stream));
+		OK(cuStreamEndCapture(stream, &graph));
+		use_all(time, stream);
+		OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+		OK(cuGraphLaunch(exec, stream));
+		OK(cu.cuStreamSynchronize(stream));
+		show("copied", array[time + 8] + BYTES - 8, 2);
+	}
+}
+
 /* ------------------------------------------------------------------ launches of CUDA 3 */
 
 static void set_parameters(CUfunction function, CUdeviceptr dst, CUdeviceptr a, CUdeviceptr b)
@@ -434,6 +491,8 @@ int main(int argc, char **argv)
 						   {"other-context", other_context},
 						   {"reused", reused},
 						   {"set-before", set_before},
+						   {"fills", fills},
+						   {"graph-late", graph_late},
 						   {"no-events", no_events},
 						   {"reset-open", reset_open},
 						   {"full", full},

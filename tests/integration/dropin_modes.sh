@@ -72,7 +72,7 @@ echo "ok - what a launch does not name is there"
 
 # Streams that share memory, contexts, calls that fail.
 turn=0
-for name in side other-context set-before no-events reset-open; do
+for name in side other-context set-before fills no-events graph-late reset-open; do
 	timeout 30 "$programs/streams" $name >plain || fail "$name fails by itself" plain
 	take_modes "safe fast" fixed
 	for mode in $modes; do
@@ -161,6 +161,8 @@ for name in stored stored-large stored-late variable-stored both-modes; do
 	done
 	right_or_explained 512KiB always "$programs/hidden" $name
 done
+timeout 30 "$programs/hidden" stored-place >plain || fail "stored-place fails by itself" plain
+same fast 512KiB "$programs/hidden" stored-place # it is looked at again
 echo "ok - a fault is explained"
 
 # Kernels that wait for later launches, on other streams: while nothing has to make room, and with a
