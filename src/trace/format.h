@@ -290,8 +290,8 @@ enum trace_compared_result {
 	TRACE_COMPARED_CHANGED
 };
 
-/* A digest was taken of a block that came to its device, or left it. Brackets that were begun before,
- * and have the block, came before the digest; others come behind it. */
+/* A digest was taken of a block that came to its device, or left it. Brackets that were begun
+ * before, and have the block, came before the digest; others come behind it. */
 struct trace_compared {
 	struct trace_event event;
 	uint64_t life; /* 0: of freed memory, or of small allocations that share the block */
