@@ -83,10 +83,15 @@ int compare_init(struct weir_space *space)
 
 void compare_fini(struct weir_space *space)
 {
-	if (!space->compares)
+	struct compares *c = space->compares;
+	struct backend *b = space->backend;
+
+	if (!c)
 		return;
-	space->backend->ops->stream_destroy(space->backend, space->compares->stream);
-	free(space->compares);
+	for (uint32_t n = 0; n < c->nr; n++)
+		(void)b->ops->digest_take(b, nth(c, n)->ticket, NULL);
+	b->ops->stream_destroy(b, c->stream);
+	free(c);
 	space->compares = NULL;
 }
 
@@ -97,7 +102,9 @@ stream_id_t compare_stream(const struct weir_space *space)
 
 uint32_t compare_nr(const struct weir_space *space, place_t from)
 {
-	return space->compares && from == PLACE_OWN ? space->compares->nr : 0;
+	const struct compares *c = space->compares;
+
+	return c && from == PLACE_OWN ? c->nr - c->nr_arrived : 0;
 }
 
 bool compare_is_wanted(const struct weir_space *space, const struct block *block,
@@ -429,12 +436,13 @@ void compare_retire(struct weir_space *space)
 		space_note_error(space, migrate_flush(space));
 }
 
-int settle_on_compared(struct weir_space *space, struct settle *settle)
+/* Wait for the first digest, if patient. */
+static int settle_on_first(struct weir_space *space, struct settle *settle)
 {
 	struct compares *c = space->compares;
 	int err;
 
-	if (!c || !c->nr || (space->placing && space->impatient))
+	if (space->placing && space->impatient)
 		return 0;
 	err = compare_fence(space);
 	space_note_error(space, err);
@@ -443,6 +451,17 @@ int settle_on_compared(struct weir_space *space, struct settle *settle)
 	settle->fence = nth(c, 0)->fence;
 	settle->bracket = true; /* what fills the device may not end before others do */
 	return SETTLE_WAIT;
+}
+
+int settle_on_compared(struct weir_space *space, struct settle *settle)
+{
+	return compare_nr(space, PLACE_OWN) ? settle_on_first(space, settle) : 0;
+}
+
+int settle_on_arrived(struct weir_space *space, const struct stream_slot *slot,
+		      struct settle *settle)
+{
+	return compare_is_spoiled(space, slot) ? settle_on_first(space, settle) : 0;
 }
 
 int compare_settle(struct weir_space *space, const struct space_use *use, struct settle *settle)

@@ -446,7 +446,7 @@ static inline struct path *space_path(const struct weir_space *space, place_t fr
 	return &space->path[to * (space->nr_places - 1) + from - (from > to)];
 }
 
-/* compare.c: blocks of a place that are being compared. */
+/* compare.c: blocks of a place that leave it and are being compared. */
 uint32_t compare_nr(const struct weir_space *space, place_t from);
 
 /* Blocks that are copied out of a place, or compared for that: queued, and with those that wait in
@@ -1126,9 +1126,11 @@ int compare_evict(struct weir_space *space, struct range *range, uint32_t i, enu
 void compare_begins(struct weir_space *space, const struct stream_slot *slot);
 
 /* Whether digests of blocks that came up are under way which launches of the slot's stream might
- * spoil: it does not come behind them. Wait for them before it begins; what is not done then is
- * forgotten. */
+ * spoil: it does not come behind them. settle_on_arrived: wait for them before its bracket begins, a
+ * part of a pass; what is not done then is forgotten. */
 bool compare_is_spoiled(const struct weir_space *space, const struct stream_slot *slot);
+int settle_on_arrived(struct weir_space *space, const struct stream_slot *slot,
+		      struct settle *settle);
 
 void compare_forget_arrived(struct weir_space *space);
 

@@ -510,9 +510,7 @@ static int bracket_pass(struct weir_space *space, void *arg, struct settle *sett
 		err = kinds_ready(space, &p->kinds, p->slot, settle);
 	if (!err && space->shared)
 		err = space->shared_ops->ready(space, p->slot, settle);
-	if (!err && compare_is_spoiled(space, p->slot))
-		err = settle_on_compared(space, settle);
-	return err;
+	return err ? err : settle_on_arrived(space, p->slot, settle);
 }
 
 /* due: what the plan has due by now is done. */
