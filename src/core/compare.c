@@ -8,18 +8,18 @@
  *   leaves                 a digest is taken. Equal to the one kept: the lower copy is the block,
  *                          and nothing is copied. Else it is copied there
  *
- * So what is written in the lower copy, by a kernel in place or the CPU, needs no attention: that is
- * before the digest. From when it leaves a block is moving: home is the lower chunk, source the one
- * that the digest is taken of. It is unmapped, so whoever writes it against the rules faults rather
- * than being lost.
+ * So what is written in the lower copy, by a kernel in place or the CPU, needs no attention: that
+ * is before the digest. From when it leaves a block is moving: home is the lower chunk, source the
+ * one that the digest is taken of. It is unmapped, so whoever writes it against the rules faults
+ * rather than being lost.
  *
  * A digest is a kernel and has to wait for a multiprocessor; what fills the device may wait for
  * launches that wait for the digest. For those of blocks that leave: compare_cancel(). The block
  * goes back to where it is, and what its digest says is of no interest, but it does not move before
  * that is done. For those of blocks that came up: only the stream of the launch that is about to
- * write waits for it, on the device, behind what is queued there anyway; there is none while another
- * stream has launches that are not done, and one that is not done when another stream's bracket
- * begins is of no interest any more (compare_begins()).
+ * write waits for it, on the device, behind what is queued there anyway; there is none while
+ * another stream has launches that are not done, and one that is not done when another stream's
+ * bracket begins is of no interest any more (compare_begins()).
  */
 #include <errno.h>
 #include <stdlib.h>

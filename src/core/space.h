@@ -1120,14 +1120,14 @@ int compare_evict(struct weir_space *space, struct range *range, uint32_t i, enu
  * A bracket begins on the slot's stream, which waits for copies into what it names: of blocks that
  * its launches may write for the first time digests are taken, and the stream waits for them, too.
  * None is where other streams' launches are under way, or of what was of no use the last times, but
- * now and then. _forget_arrived: what is not taken yet is of no interest, as when a bracket does not
- * begin after all.
+ * now and then. _forget_arrived: what is not taken yet is of no interest, as when a bracket does
+ * not begin after all.
  */
 void compare_begins(struct weir_space *space, const struct stream_slot *slot);
 
 /* Whether digests of blocks that came up are under way which launches of the slot's stream might
- * spoil: it does not come behind them. settle_on_arrived: wait for them before its bracket begins, a
- * part of a pass; what is not done then is forgotten. */
+ * spoil: it does not come behind them. settle_on_arrived: wait for them before its bracket begins,
+ * a part of a pass; what is not done then is forgotten. */
 bool compare_is_spoiled(const struct weir_space *space, const struct stream_slot *slot);
 int settle_on_arrived(struct weir_space *space, const struct stream_slot *slot,
 		      struct settle *settle);

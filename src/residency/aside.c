@@ -96,8 +96,8 @@ static int job_follow(struct weir_space *space, struct planner *p, struct plan_j
 	return err;
 }
 
-/* Plans of guesses are made at once: trainings on H200s whose plans came later stayed with ones that
- * take a twentieth longer (docs/results.md, "Plans made aside"). */
+/* Plans of guesses are made at once: trainings on H200s whose plans came later stayed with ones
+ * that take a twentieth longer (docs/results.md, "Plans made aside"). */
 static bool may_come_later(const struct weir_space *space, const struct planner *p)
 {
 	return space->residency->aside && !space->residency->maker && !p->record.guessed;
