@@ -190,8 +190,8 @@ static int use_add(struct search *search, const struct range_live *range,
 	return err;
 }
 
-/* What was found at rare places alone stands where it belongs: it comes behind those that were found
- * before, so that their order does not hang on chance. */
+/* What was found at rare places alone stands where it belongs: it comes behind those that were
+ * found before, so that their order does not hang on chance. */
 static void use_belongs(struct infer_uses *uses, uint32_t at, const struct candidate *candidate)
 {
 	struct infer_use use = uses->use[at];
