@@ -309,7 +309,7 @@ static bool try_stream_here(struct search *s, uint32_t i, double *saved)
 	const struct stages *stages = s->stages;
 	const double room = stages->life[i].room, old = s->level[i];
 
-	if (!room)
+	if (!stages->life[i].room)
 		return false;
 	memcpy(saved, s->level, stages->nr_lives * sizeof(*saved));
 	s->work += stages->nr_lives;
