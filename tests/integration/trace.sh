@@ -114,7 +114,10 @@ size=$(wc -c <part.trace)
 head -c $((size - 4096)) part.trace >short.trace
 head -c 5000 part.trace >shorter.trace
 cp part.trace flipped.trace
-printf '\377' | dd of=flipped.trace bs=1 seek=9999 conv=notrunc 2>dd.err
+# Another byte than the one that is there.
+byte=$(od -An -tu1 -j9999 -N1 part.trace)
+# shellcheck disable=SC2059 # an octal number
+printf "\\$(printf '%03o' $((byte ^ 255)))" | dd of=flipped.trace bs=1 seek=9999 conv=notrunc 2>dd.err
 cp part.trace newer.trace
 printf '\011' | dd of=newer.trace bs=1 seek=8 conv=notrunc 2>dd.err
 echo "weir" >text
