@@ -83,8 +83,8 @@ cu_result hook_cuLibraryUnload(cu_library library)
 	return real.cuLibraryUnload(library);
 }
 
-/* A context goes that is none of weir's. */
-static void other_ends(void)
+/* A context goes, and its kernels and streams do: others may be given their handles. */
+static void context_goes(void)
 {
 	hook_forget_kernels();
 	if (hook_enter()) {
@@ -103,7 +103,7 @@ static cu_result context_released(cu_device device, cu_result result)
 	if (result == CU_SUCCESS &&
 	    (!real.cuDevicePrimaryCtxGetState ||
 	     real.cuDevicePrimaryCtxGetState(device, &flags, &active) || !active))
-		other_ends();
+		context_goes();
 	return result;
 }
 
@@ -120,7 +120,7 @@ cu_result hook_cuDevicePrimaryCtxRelease_v2(cu_device device)
 /* What is allocated on the device goes, too, where it is weir's. */
 static void context_resets(cu_device device)
 {
-	other_ends();
+	context_goes();
 	if (hook_enter()) {
 		memory_reset(device);
 		hook_leave();

@@ -53,7 +53,8 @@ void memory_fence_all(void);
  * destroyed here: this waits for nothing */
 bool memory_stream_ends(cu_stream stream);
 
-/* A context ends that is not the managed one, and its streams do. */
+/* A context ends, and its streams do: those that are not the managed one's are forgotten, and found
+ * again where they live. */
 void memory_context_ends(void);
 
 /* The primary context of a device is about to be reset: all its memory goes. */

@@ -268,11 +268,9 @@ static void digest_use(struct weir_space *space, const struct space_use *use)
 		if (block_is_moving(block) && block->ready != waited) {
 			waited = block->ready;
 			err = b->ops->stream_wait(b, c->stream, waited);
+			space_note_error(space, err);
 		}
-		space_note_error(space, err);
-		if (err)
-			return;
-		if (queue_digest(space, range, i, WEIR_CAUSE_DEMAND, true))
+		if (err || queue_digest(space, range, i, WEIR_CAUSE_DEMAND, true))
 			return;
 		to.digested = true;
 		block_change(range, block, &to);

@@ -224,3 +224,13 @@ void space_settle_seq(struct weir_space *space, bracket_seq_t seq)
 {
 	(void)space_settle(space, seq_pass, &seq);
 }
+
+static int patient_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	return space->impatient ? 0 : seq_pass(space, arg, settle);
+}
+
+void space_settle_patiently(struct weir_space *space, bracket_seq_t seq)
+{
+	(void)space_settle(space, patient_pass, &seq);
+}

@@ -969,8 +969,10 @@ typedef int (*settle_pass_fn)(struct weir_space *space, void *arg, struct settle
 /* The lock is dropped meanwhile. @return what the pass returned in the end: 0 or an error. */
 int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg);
 
-/* The pass that waits until brackets up to seq are done. All of them have ended. */
+/* The pass that waits until brackets up to seq are done. All of them have ended. _patiently: for
+ * as long as the space is patient. */
 void space_settle_seq(struct weir_space *space, bracket_seq_t seq);
+void space_settle_patiently(struct weir_space *space, bracket_seq_t seq);
 
 /*
  * What a pass can wait for; SETTLE_WAIT, or 0: there is no such thing, and the lock was not
@@ -1124,6 +1126,7 @@ int compare_evict(struct weir_space *space, struct range *range, uint32_t i, enu
  * not begin after all.
  */
 void compare_begins(struct weir_space *space, const struct stream_slot *slot);
+void compare_forget_arrived(struct weir_space *space);
 
 /* Whether digests of blocks that came up are under way which launches of the slot's stream might
  * spoil: it does not come behind them. settle_on_arrived: wait for them before its bracket begins,
@@ -1131,8 +1134,6 @@ void compare_begins(struct weir_space *space, const struct stream_slot *slot);
 bool compare_is_spoiled(const struct weir_space *space, const struct stream_slot *slot);
 int settle_on_arrived(struct weir_space *space, const struct stream_slot *slot,
 		      struct settle *settle);
-
-void compare_forget_arrived(struct weir_space *space);
 
 /* The range is destroyed; none of its blocks is being compared. */
 void compare_forget_range(struct weir_space *space, const struct range *range);

@@ -102,20 +102,12 @@ static int follow_frees(struct weir_space *space, const struct use_list *uses,
 	return order_behind(space, slot, uses);
 }
 
-static int newest_pass(struct weir_space *space, void *arg, struct settle *settle)
-{
-	return space->impatient ? 0 : settle_on_seq(space, *(const bracket_seq_t *)arg, settle);
-}
-
 /* Have the host wait for the same, as long as the space is patient: the first launch to use the
  * bytes may not name them. */
-static int wait_for_frees(struct weir_space *space, const struct use_list *uses)
+static void wait_for_frees(struct weir_space *space, const struct use_list *uses)
 {
-	bracket_seq_t newest;
-
 	place_mark(space, uses->use, uses->nr);
-	newest = order_newest(space, uses);
-	return space_settle(space, newest_pass, &newest);
+	space_settle_patiently(space, order_newest(space, uses));
 }
 
 /*
@@ -137,9 +129,11 @@ static int open_fixed(struct weir_space *space, struct range *range, uint64_t of
 
 	if (space->mode != WEIR_FIXED) {
 		use.atomic = true; /* not behind what only may use it */
-		if (!space->guessed)
-			return 0;
-		return stream ? follow_frees(space, &uses, stream) : wait_for_frees(space, &uses);
+		if (space->guessed && stream)
+			return follow_frees(space, &uses, stream);
+		if (space->guessed)
+			wait_for_frees(space, &uses);
+		return 0;
 	}
 	err = migrate_set_devices(space, range, range->devices | space->devices);
 	if (!err)

@@ -357,11 +357,6 @@ static int wait_for_copies(struct weir_space *space, stream_id_t stream,
 	return err;
 }
 
-static int ahead_pass(struct weir_space *space, void *arg, struct settle *settle)
-{
-	return space->impatient ? 0 : settle_on_seq(space, *(const bracket_seq_t *)arg, settle);
-}
-
 /*
  * Keep the host from being so far ahead that a stream is full: a call that finds it so waits in the
  * driver, and the space's moves with it.
@@ -369,15 +364,13 @@ static int ahead_pass(struct weir_space *space, void *arg, struct settle *settle
 static void limit_ahead(struct weir_space *space)
 {
 	const uint64_t limit = space->shared ? BRACKETS_AHEAD_SHARED : BRACKETS_AHEAD;
-	bracket_seq_t upto;
 
 	/* The time is good for mapping calls that a bracket would wait for. One that fails is made
 	 * again by that bracket, which tells. */
 	while (space->last_seq - space->done_seq >= limit && place_map_ahead(space) > 0)
 		space_progress(space);
-	upto = space->last_seq + 1 - limit;
 	if (space->last_seq - space->done_seq >= limit)
-		(void)space_settle(space, ahead_pass, &upto);
+		space_settle_patiently(space, space->last_seq + 1 - limit);
 }
 
 /* Whether nothing that is open forbids the slot's bracket. */

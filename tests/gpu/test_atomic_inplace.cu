@@ -33,55 +33,16 @@ struct __align__(16) pair
 	unsigned long long low, high;
 };
 
-struct add_i32 {
+template <typename T> struct add_one {
 	static const bool far = true;
-	typedef int word;
+	typedef T word;
 	__device__ static void add(word *at)
 	{
-		atomicAdd(at, 1);
-	}
-	static double value(word w)
-	{
-		return w;
-	}
-};
-
-struct add_u64 {
-	static const bool far = true;
-	typedef unsigned long long word;
-	__device__ static void add(word *at)
-	{
-		atomicAdd(at, 1ull);
+		atomicAdd(at, (T)1);
 	}
 	static double value(word w)
 	{
 		return (double)w;
-	}
-};
-
-struct add_f32 {
-	static const bool far = true;
-	typedef float word;
-	__device__ static void add(word *at)
-	{
-		atomicAdd(at, 1.0f);
-	}
-	static double value(word w)
-	{
-		return w;
-	}
-};
-
-struct add_f64 {
-	static const bool far = true;
-	typedef double word;
-	__device__ static void add(word *at)
-	{
-		atomicAdd(at, 1.0);
-	}
-	static double value(word w)
-	{
-		return w;
 	}
 };
 
@@ -274,10 +235,10 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-	{"add, 32 bits", tries<add_i32>, true, 0},
-	{"add, 64 bits", tries<add_u64>, true, 0},
-	{"add, float", tries<add_f32>, true, 0},
-	{"add, double", tries<add_f64>, true, 0},
+	{"add, 32 bits", tries<add_one<int>>, true, 0},
+	{"add, 64 bits", tries<add_one<unsigned long long>>, true, 0},
+	{"add, float", tries<add_one<float>>, true, 0},
+	{"add, double", tries<add_one<double>>, true, 0},
 	{"add, half2", tries<add_half2>, true, 0},
 	{"add, bfloat162", tries<add_bf162>, true, 0},
 	{"max, 32 bits", tries<max_u32>, true, 0},

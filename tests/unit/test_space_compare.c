@@ -243,10 +243,22 @@ static void test_written_below(void **state)
 	test_space_close(&t);
 }
 
+/* x comes up, to be read. */
+static void do_bring(struct test_space *t, uint8_t *x)
+{
+	struct weir_use use = use_of(x, BYTES, WEIR_READ);
+
+	use.read_bytes *= MUCH;
+	do_begin_uses(t, 0, &use, 1);
+	do_end(t, 0);
+	do_sync(t);
+	assert_int_equal(get_block_state(t, x), BLOCK_HBM);
+	assert_false(range_find(t->space, x)->block->at.digested);
+}
+
 /* Nor when it was fetched and left clean in between, without a comparison. */
 static void test_clean_between(void **state)
 {
-	struct weir_use use;
 	struct test_space t;
 	uint8_t *x, *y;
 
@@ -254,12 +266,7 @@ static void test_clean_between(void **state)
 	open_data(&t, WEIR_DATA_REAL);
 	warm_up(&t, &x, &y);
 	write_below(&t, x);
-	use = use_of(x, BYTES, WEIR_READ);
-	use.read_bytes *= MUCH;
-	do_begin_uses(&t, 0, &use, 1);
-	do_end(&t, 0);
-	do_sync(&t);
-	assert_int_equal(get_block_state(&t, x), BLOCK_HBM);
+	do_bring(&t, x);
 	do_name(&t, 0, y, BYTES, 2, 0);
 	assert_int_equal(get_block_state(&t, x), BLOCK_HOST);
 	write_back(&t, x);
@@ -397,19 +404,6 @@ static void test_fence_late(void **state)
 }
 
 /* ------------------------------------------------------------------ digests of what came up */
-
-/* x comes up, to be read. */
-static void do_bring(struct test_space *t, uint8_t *x)
-{
-	struct weir_use use = use_of(x, BYTES, WEIR_READ);
-
-	use.read_bytes *= MUCH;
-	do_begin_uses(t, 0, &use, 1);
-	do_end(t, 0);
-	do_sync(t);
-	assert_int_equal(get_block_state(t, x), BLOCK_HBM);
-	assert_false(range_find(t->space, x)->block->at.digested);
-}
 
 /* From here on digests wait for a launch on the second stream. @return its fence */
 static fence_t hold_digests(struct test_space *t)
