@@ -8,6 +8,7 @@
 #   tests/gpu/NAME.cu         gpu/NAME, a program of its own, to be run where a GPU is
 #   examples/unmodified.cu    gpu/unmodified, which has nothing of weir, for `weir run`
 #   bench/launches.cu         gpu/bench_launches, likewise
+#   tests/dropin/random/kernels.cu  gpu/random.ptx, which that program loads
 #
 # Target `cuda-check` is the same for one architecture, in build/cuda-check, to know that all of it
 # compiles and links: nothing is optimised that need not be. The assembler sees the library, workloads,
@@ -107,6 +108,12 @@ function(cuda_target target out pattern flags late_flags)
 				DEPENDS ${object}
 				VERBATIM COMMENT "Linking gpu/${cuda_unmodified_${name}}")
 			list(APPEND outputs ${program})
+		elseif(name STREQUAL tests/dropin/random/kernels.cu)
+			set(image ${out}/gpu/random.ptx)
+			add_custom_command(OUTPUT ${image}
+				COMMAND ${WEIR_NVCC} ${cuda_options} -ptx -arch=compute_80 ${source} -o ${image}
+				DEPENDS ${source} VERBATIM COMMENT "Compiling gpu/random.ptx")
+			list(APPEND outputs ${image})
 		elseif(name MATCHES "^tests/gpu/" AND cuda_link_tests)
 			cmake_path(GET source STEM stem)
 			set(program ${out}/gpu/${stem})

@@ -76,7 +76,7 @@ struct infer_use {
  * it keeps its memory. All zeros to begin with.
  */
 struct infer_uses {
-	struct infer_use *use; /* each range once, places ascending where they are not rare */
+	struct infer_use *use; /* each range once, places ascending */
 	uint32_t nr, capacity;
 
 	/*

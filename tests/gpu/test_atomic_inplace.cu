@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Atomics on memory that lies on the host and is used in place, over the link, and on the same
- * memory of the GPU's own: many threads add to few words and to many, and what comes out is exact.
- * Kinds that programs' kernels are known to use have to be right in both; of the others it is said
+ * memory of the GPU's own: many threads add to few words and to many. Each word has to have exactly
+ * what was added to it, both where nobody looks at what an atomic returns, which the compiler may
+ * turn into a reduction, and where the values that were there before are summed, too. Kinds that programs' kernels are known to use have to be right in both; of the others it is said
  * what they do. Each is tried in a process of its own, as one that faults takes its context along.
  *
  * One line a kind; the exit status is 1 when one that is promised is wrong, 2 when it cannot run.
@@ -23,8 +24,10 @@
 /* ------------------------------------------------------------------ kinds */
 
 /*
- * Each has its word; add(), by a thread; value(), what was added to a word, or less than 0 if its
- * parts differ; and far: a word counts exactly as far as all threads add to one of few.
+ * Each has its word; add(), by a thread, which returns the word as it was before; value(), how often
+ * a word was added to, or less than 0 if its parts differ; far: a word counts exactly as far as all
+ * threads add to one of few; before: add() knows what was there, so that the values of a word that
+ * is added to n times are 0 to n - 1, each once.
  */
 
 /* Of 16 bytes, as a 128-bit comparison has them. */
@@ -34,40 +37,40 @@ struct __align__(16) pair
 };
 
 template <typename T> struct add_one {
-	static const bool far = true;
+	static const bool far = true, before = true;
 	typedef T word;
-	__device__ static void add(word *at)
+	__device__ static word add(word *at)
 	{
-		atomicAdd(at, (T)1);
+		return atomicAdd(at, (T)1);
 	}
-	static double value(word w)
+	__host__ __device__ static double value(word w)
 	{
 		return (double)w;
 	}
 };
 
-/* Sums of so few bits that they are exact: each thread adds once to a word of many. */
+/* Sums of so few bits that they are exact: 64 are added to a word. */
 struct add_half2 {
-	static const bool far = false;
+	static const bool far = false, before = true;
 	typedef __half2 word;
-	__device__ static void add(word *at)
+	__device__ static word add(word *at)
 	{
-		atomicAdd(at, __floats2half2_rn(1, 1));
+		return atomicAdd(at, __floats2half2_rn(1, 1));
 	}
-	static double value(word w)
+	__host__ __device__ static double value(word w)
 	{
 		return (__low2float(w) + __high2float(w)) / 2;
 	}
 };
 
 struct add_bf162 {
-	static const bool far = false;
+	static const bool far = false, before = true;
 	typedef __nv_bfloat162 word;
-	__device__ static void add(word *at)
+	__device__ static word add(word *at)
 	{
-		atomicAdd(at, __floats2bfloat162_rn(1, 1));
+		return atomicAdd(at, __floats2bfloat162_rn(1, 1));
 	}
-	static double value(word w)
+	__host__ __device__ static double value(word w)
 	{
 		return (__low2float(w) + __high2float(w)) / 2;
 	}
@@ -75,45 +78,117 @@ struct add_bf162 {
 
 /* Counted by the lowest value that nobody has raised yet. */
 struct max_u32 {
-	static const bool far = true;
+	static const bool far = true, before = true;
 	typedef unsigned int word;
-	__device__ static void add(word *at)
+	__device__ static word add(word *at)
 	{
-		unsigned int seen = *(volatile word *)at;
+		word seen = *(volatile word *)at;
 
 		/* The one that raises it from what it saw has counted. */
 		while (atomicMax(at, seen + 1) != seen)
 			seen = *(volatile word *)at;
+		return seen;
 	}
-	static double value(word w)
+	__host__ __device__ static double value(word w)
 	{
 		return w;
 	}
 };
 
+/* The same downwards from 0. */
+struct min_s32 {
+	static const bool far = true, before = true;
+	typedef int word;
+	__device__ static word add(word *at)
+	{
+		word seen = *(volatile word *)at;
+
+		while (atomicMin(at, seen - 1) != seen)
+			seen = *(volatile word *)at;
+		return seen;
+	}
+	__host__ __device__ static double value(word w)
+	{
+		return -(double)w;
+	}
+};
+
+/* A bit for each time: 64 in all. */
+struct or_u64 {
+	static const bool far = false, before = true;
+	typedef unsigned long long word;
+	__device__ static word add(word *at)
+	{
+		for (;;) {
+			const word seen = *(volatile word *)at, bit = ~seen & (seen + 1);
+			const word was = atomicOr(at, bit);
+
+			if (!(was & bit))
+				return was;
+		}
+	}
+	__host__ __device__ static double value(word w)
+	{
+		double bits = 0;
+
+		for (; w; w &= w - 1)
+			bits++;
+		return bits;
+	}
+};
+
+/* A lock of one bit, a counter under it. */
+struct exchange {
+	static const bool far = false, before = true;
+	typedef uint2 word;
+	__device__ static word add(word *at)
+	{
+		uint2 was = make_uint2(0, 0);
+		bool done = false;
+
+		/* The threads of a warp leave it one by one. */
+		while (!done)
+			if (!atomicExch(&at->x, 1u)) {
+				__threadfence();
+				was.y = *(volatile unsigned int *)&at->y;
+				*(volatile unsigned int *)&at->y = was.y + 1;
+				__threadfence();
+				atomicExch(&at->x, 0u);
+				done = true;
+			}
+		return was;
+	}
+	__host__ __device__ static double value(word w)
+	{
+		return w.x ? -1.0 : (double)w.y;
+	}
+};
+
 template <typename T> struct cas {
-	static const bool far = sizeof(T) > 2;
+	static const bool far = sizeof(T) > 2, before = true;
 	typedef T word;
-	__device__ static void add(word *at)
+	__device__ static word add(word *at)
 	{
 		T seen = *(volatile T *)at, was;
 
 		while ((was = atomicCAS(at, seen, (T)(seen + 1))) != seen)
 			seen = was;
+		return seen;
 	}
-	static double value(word w)
+	__host__ __device__ static double value(word w)
 	{
 		return (double)w;
 	}
 };
 
 struct cas_128 {
-	static const bool far = true;
+	static const bool far = true, before = true;
 	typedef struct pair word;
-	__device__ static void add(word *at)
+	__device__ static word add(word *at)
 	{
+		struct pair seen = {0, 0};
 #if __CUDA_ARCH__ >= 900
-		struct pair seen = {0, 0}, was;
+		struct pair was;
 
 		for (;;) {
 			asm volatile("{\n\t.reg .b128 c, n, o;\n\t"
@@ -125,14 +200,15 @@ struct cas_128 {
 				       "l"(seen.high + 2), "l"(at)
 				     : "memory");
 			if (was.low == seen.low && was.high == seen.high)
-				return;
+				break;
 			seen = was;
 		}
 #else
 		(void)at;
 #endif
+		return seen;
 	}
-	static double value(word w)
+	__host__ __device__ static double value(word w)
 	{
 		return w.high == 2 * w.low ? (double)w.low : -1;
 	}
@@ -140,9 +216,9 @@ struct cas_128 {
 
 /* Four floats by one reduction; one word is four of them. */
 struct add_v4f32 {
-	static const bool far = true;
+	static const bool far = true, before = false;
 	typedef float4 word;
-	__device__ static void add(word *at)
+	__device__ static word add(word *at)
 	{
 #if __CUDA_ARCH__ >= 900
 		asm volatile("red.global.add.v4.f32 [%0], {%1, %1, %1, %1};" ::"l"(at), "f"(1.0f)
@@ -150,81 +226,132 @@ struct add_v4f32 {
 #else
 		(void)at;
 #endif
+		return make_float4(0, 0, 0, 0);
 	}
-	static double value(word w)
+	__host__ __device__ static double value(word w)
 	{
 		return w.x == w.y && w.x == w.z && w.x == w.w ? w.x : -1;
 	}
 };
 
-/* The bulk engine adds 16 bytes of shared memory. */
-struct add_bulk {
-	static const bool far = true;
+/* The bulk engine adds 16 bytes of shared memory: words of 32 bits, or eight numbers in bfloat16. */
+template <bool BFLOAT> struct add_bulk {
+	static const bool far = !BFLOAT, before = false;
 	typedef uint4 word;
-	__device__ static void add(word *at)
+	__device__ static word add(word *at)
 	{
 #if __CUDA_ARCH__ >= 900
+		const unsigned int one = BFLOAT ? 0x3f803f80u : 1u; /* 1 twice in bfloat16 */
 		__shared__ __align__(16) uint4 ones[THREADS];
 		const unsigned int from =
 			(unsigned int)__cvta_generic_to_shared(&ones[threadIdx.x]);
 
-		ones[threadIdx.x] = make_uint4(1, 1, 1, 1);
+		ones[threadIdx.x] = make_uint4(one, one, one, one);
 		asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-		asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], "
-			     "[%1], 16;" ::"l"(at),
-			     "r"(from)
-			     : "memory");
+		if (BFLOAT)
+			asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add."
+				     "noftz.bf16 [%0], [%1], 16;" ::"l"(at),
+				     "r"(from)
+				     : "memory");
+		else
+			asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 "
+				     "[%0], [%1], 16;" ::"l"(at),
+				     "r"(from)
+				     : "memory");
 		asm volatile("cp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;" ::
 				     : "memory");
 #else
 		(void)at;
 #endif
+		return make_uint4(0, 0, 0, 0);
 	}
-	static double value(word w)
+	__host__ __device__ static double value(word w)
 	{
-		return w.x == w.y && w.x == w.z && w.x == w.w ? (double)w.x : -1.0;
+		const unsigned int upper = w.x & 0xffff0000u;
+		float number;
+
+		if (w.x != w.y || w.x != w.z || w.x != w.w)
+			return -1;
+		if (!BFLOAT)
+			return w.x;
+		if (upper >> 16 != (w.x & 0xffffu))
+			return -1;
+		memcpy(&number, &upper, sizeof(number)); /* the upper half of a float */
+		return number;
 	}
 };
 
 /* ------------------------------------------------------------------ a try */
 
-/* Each thread adds ADDS times to one of few words, and to as many of many. */
-template <typename K>
-__global__ void kernel_add(typename K::word *word, unsigned int nr, unsigned int adds)
+/* The word that a thread adds to the i-th time. */
+__host__ __device__ static unsigned int word_at(unsigned int thread, unsigned int i,
+						unsigned int nr)
 {
-	const unsigned int thread = blockIdx.x * blockDim.x + threadIdx.x;
-
-	for (unsigned int i = 0; i < adds; i++)
-		K::add(&word[(thread + i * 31) % nr]);
+	return (thread + i * 31) % nr;
 }
 
-/* Whether nr words have what was added to them, in the end. */
-template <typename K> static bool sums(void *at, unsigned int nr, unsigned int adds)
+/*
+ * Each thread adds ADDS times to one of few words, and to as many of many. BEFORE: what was there is
+ * summed.
+ */
+template <typename K, bool BEFORE>
+__global__ void kernel_add(typename K::word *word, unsigned int nr, unsigned int adds, double *sum)
+{
+	const unsigned int thread = blockIdx.x * blockDim.x + threadIdx.x;
+	double mine = 0;
+
+	for (unsigned int i = 0; i < adds; i++) {
+		const typename K::word was = K::add(&word[word_at(thread, i, nr)]);
+
+		if (BEFORE)
+			mine += K::value(was);
+	}
+	if (BEFORE)
+		atomicAdd(sum, mine);
+}
+
+/* Whether each of nr words has what was added to it, and was each number below that before. */
+template <typename K, bool BEFORE> static bool counts(void *at, unsigned int nr, unsigned int adds)
 {
 	typedef typename K::word word;
 	word *got = (word *)malloc(nr * sizeof(word));
-	double sum = 0;
+	unsigned int *times = (unsigned int *)calloc(nr, sizeof(*times));
+	double *sum, before, expected = 0;
 	bool right = true;
 
+	if (!got || !times)
+		die("counts", "no memory");
+	for (unsigned int thread = 0; thread < ADDERS; thread++)
+		for (unsigned int i = 0; i < adds; i++)
+			times[word_at(thread, i, nr)]++;
+	check(cudaMalloc(&sum, sizeof(*sum)), "cudaMalloc");
+	check(cudaMemsetAsync(sum, 0, sizeof(*sum), stream), "cudaMemsetAsync");
 	check(cudaMemsetAsync(at, 0, nr * sizeof(word), stream), "cudaMemsetAsync");
-	kernel_add<K><<<BLOCKS, THREADS, 0, stream>>>((word *)at, nr, adds);
+	kernel_add<K, BEFORE><<<BLOCKS, THREADS, 0, stream>>>((word *)at, nr, adds, sum);
 	check(cudaGetLastError(), "launch");
 	check(cudaMemcpyAsync(got, at, nr * sizeof(word), cudaMemcpyDefault, stream), "copy");
+	check(cudaMemcpyAsync(&before, sum, sizeof(before), cudaMemcpyDefault, stream), "copy");
 	check(cudaStreamSynchronize(stream), "atomics");
 	for (unsigned int i = 0; i < nr; i++) {
-		right = right && K::value(got[i]) >= 0;
-		sum += K::value(got[i]);
+		right = right && K::value(got[i]) == (double)times[i];
+		expected += (double)times[i] * (times[i] - 1.0) / 2;
 	}
+	check(cudaFree(sum), "cudaFree");
 	free(got);
-	return right && sum == (double)ADDERS * adds;
+	free(times);
+	return right && (!BEFORE || before == expected);
 }
 
-/* Few words, for which threads contend, and many. */
-template <typename K> static bool tries(void *at)
+template <typename K, bool BEFORE> static bool few_and_many(void *at)
 {
 	if (!K::far)
-		return sums<K>(at, ADDERS / 32, 2);
-	return sums<K>(at, 4, ADDS) && sums<K>(at, MANY, ADDS);
+		return counts<K, BEFORE>(at, ADDERS / 32, 2);
+	return counts<K, BEFORE>(at, 4, ADDS) && counts<K, BEFORE>(at, MANY, ADDS);
+}
+
+template <typename K> static bool tries(void *at)
+{
+	return few_and_many<K, false>(at) && (!K::before || few_and_many<K, true>(at));
 }
 
 struct kind {
@@ -242,12 +369,16 @@ static const struct kind kinds[] = {
 	{"add, half2", tries<add_half2>, true, 0},
 	{"add, bfloat162", tries<add_bf162>, true, 0},
 	{"max, 32 bits", tries<max_u32>, true, 0},
+	{"min, 32 bits", tries<min_s32>, true, 0},
+	{"or, 64 bits", tries<or_u64>, true, 0},
+	{"exchange, 32 bits", tries<exchange>, true, 0},
 	{"cas, 16 bits", tries<cas<unsigned short>>, true, 0},
 	{"cas, 32 bits", tries<cas<unsigned int>>, true, 0},
 	{"cas, 64 bits", tries<cas<unsigned long long>>, true, 0},
 	{"cas, 128 bits", tries<cas_128>, false, 90},
 	{"red, 4 floats", tries<add_v4f32>, false, 90},
-	{"bulk add, 32 bits", tries<add_bulk>, false, 90},
+	{"bulk add, 32 bits", tries<add_bulk<false>>, false, 90},
+	{"bulk add, bfloat16", tries<add_bulk<true>>, false, 90},
 };
 
 static void must(int err, const char *what)

@@ -43,12 +43,12 @@ struct kernel {
 	bool declared, has_layout;
 	uint32_t nr;
 	struct infer_param param[PARAMS_MAX];
-	bool seen[NR_PLACES];
+	uint32_t nr_launches, nr_seen[NR_PLACES]; /* with a pointer at a place */
 };
 
 /* What a plain search finds. */
 struct expected {
-	uint32_t nr;
+	uint32_t nr, nr_rare;
 	struct infer_use use[NR_SLOTS];
 	uint64_t hash;
 	bool new_place;
@@ -59,6 +59,7 @@ static bool tracing;
 static struct slot slot[NR_SLOTS];
 static uint32_t nr_slots;
 static struct kernel kernel[NR_KERNELS];
+static uint32_t nr_kernels; /* of them that are launched: one is launched often */
 static struct infer *infer;
 static struct infer_uses uses;
 
@@ -238,51 +239,89 @@ static void fill(unsigned char *data, uint32_t bytes)
 	}
 }
 
+/* The use of a range, by whether pointers at these places are rare: see struct infer_use. */
+static void plain_use(struct expected *e, const struct slot *s, uint32_t place, uint64_t value,
+		      bool rare)
+{
+	const struct infer_use found = {.addr = s->addr,
+					.bytes = s->bytes,
+					.serial = s->serial,
+					.id = s->id,
+					.place = place,
+					.nr = 1,
+					.at = value,
+					.rare = rare};
+	uint32_t i = 0;
+
+	while (i < e->nr && e->use[i].id != s->id)
+		i++;
+	if (i == e->nr)
+		e->use[e->nr++] = found;
+	else if (!rare && e->use[i].rare)
+		e->use[i] = found;
+	else if (!rare)
+		e->use[i].nr++;
+}
+
 static void plain_search(struct kernel *k, const unsigned char *data, uint32_t bytes,
 			 uint32_t place, struct expected *e)
 {
 	for (uint32_t at = 0; at + 8 <= bytes; at += 4) {
+		uint32_t *nr_seen = &k->nr_seen[(place + at) / 4];
 		const struct slot *s;
 		uint64_t value;
-		uint32_t i = 0;
 
 		memcpy(&value, data + at, sizeof(value));
 		s = plain_find(value);
 		if (!s)
 			continue;
 		e->hash += infer_place_hash(place + at);
-		e->new_place = e->new_place || !k->seen[(place + at) / 4];
-		k->seen[(place + at) / 4] = true;
-		while (i < e->nr && e->use[i].id != s->id)
-			i++;
-		if (i == e->nr)
-			e->use[e->nr++] = (struct infer_use){.addr = s->addr,
-							     .bytes = s->bytes,
-							     .serial = s->serial,
-							     .id = s->id,
-							     .place = place + at};
+		e->new_place = e->new_place || !*nr_seen;
+		++*nr_seen;
+		plain_use(e, s, place + at, value,
+			  k->nr_launches >= INFER_RARE &&
+				  *nr_seen * INFER_RARE_PART <= k->nr_launches);
 	}
 }
 
-static void compare(struct kernel *k, const struct expected *e)
+/* They stand in the order of their places. */
+static void plain_sort(struct expected *e)
+{
+	for (uint32_t i = 0; i < e->nr; i++) {
+		e->nr_rare += e->use[i].rare;
+		for (uint32_t j = i; j && e->use[j].place < e->use[j - 1].place; j--) {
+			const struct infer_use use = e->use[j];
+
+			e->use[j] = e->use[j - 1];
+			e->use[j - 1] = use;
+		}
+	}
+}
+
+static void compare(struct kernel *k, struct expected *e)
 {
 	uint64_t hash = 0, found;
 
 	if (tracing)
 		printf("launch of kernel %u: %u ranges, expected %u\n", (uint32_t)(k - kernel),
 		       uses.nr, e->nr);
+	plain_sort(e);
 	assert_int_equal(uses.nr, e->nr);
+	assert_int_equal(uses.nr_rare, e->nr_rare);
 	for (uint32_t i = 0; i < e->nr; i++) {
 		assert_int_equal(uses.use[i].id, e->use[i].id);
 		assert_int_equal(uses.use[i].serial, e->use[i].serial);
 		assert_int_equal(uses.use[i].addr, e->use[i].addr);
 		assert_int_equal(uses.use[i].bytes, e->use[i].bytes);
 		assert_int_equal(uses.use[i].place, e->use[i].place);
+		assert_int_equal(uses.use[i].nr, e->use[i].nr);
+		assert_int_equal(uses.use[i].at, e->use[i].at);
+		assert_int_equal(uses.use[i].rare, e->use[i].rare);
 	}
 	assert_true(uses.places_hash == e->hash);
 	assert_int_equal(uses.new_place, e->new_place);
 	for (uint32_t i = 0; i < NR_PLACES; i++)
-		if (k->seen[i])
+		if (k->nr_seen[i])
 			hash += infer_place_hash(4 * i);
 	assert_int_equal(infer_kernel_places(infer, key_of(k), &found), 0);
 	assert_true(found == hash);
@@ -295,6 +334,7 @@ static void launch_params(struct kernel *k)
 	const struct infer_launch launch = {.kernel = key_of(k), .params = params};
 	struct expected e = {.nr = 0};
 
+	k->nr_launches++;
 	for (uint32_t i = 0; i < k->nr; i++) {
 		uint32_t shift = below(4);
 
@@ -325,6 +365,7 @@ static void launch_buffer(struct kernel *k)
 	assert_non_null(memory);
 	buffer = memory + shift;
 	fill(buffer, bytes);
+	k->nr_launches++;
 	for (uint32_t i = 0; i < k->nr; i++)
 		if (k->param[i].offset < bytes)
 			plain_search(k, buffer + k->param[i].offset,
@@ -367,9 +408,9 @@ static void kernel_declare(struct kernel *k)
 
 static void step(uint32_t adds)
 {
-	struct kernel *k = &kernel[below(NR_KERNELS)];
+	struct kernel *k = &kernel[below(nr_kernels)];
 
-	if (!k->declared || !below(20))
+	if (!k->declared || !below(80 / nr_kernels))
 		kernel_declare(k);
 	switch (below(8)) {
 	case 0:
@@ -393,6 +434,7 @@ static void run_launches(uint64_t seed)
 {
 	rng.state = seed;
 	nr_slots = 0;
+	nr_kernels = seed % 2 ? NR_KERNELS : 1;
 	memset(slot, 0, sizeof(slot));
 	memset(kernel, 0, sizeof(kernel));
 	assert_int_equal(infer_create(&infer), 0);
