@@ -3,8 +3,9 @@
  * Atomics on memory that lies on the host and is used in place, over the link, and on the same
  * memory of the GPU's own: many threads add to few words and to many. Each word has to have exactly
  * what was added to it, both where nobody looks at what an atomic returns, which the compiler may
- * turn into a reduction, and where the values that were there before are summed, too. Kinds that programs' kernels are known to use have to be right in both; of the others it is said
- * what they do. Each is tried in a process of its own, as one that faults takes its context along.
+ * turn into a reduction, and where the values that were there before are summed, too. Kinds that
+ * programs' kernels are known to use have to be right in both; of the others it is said what they
+ * do. Each is tried in a process of its own, as one that faults takes its context along.
  *
  * One line a kind; the exit status is 1 when one that is promised is wrong, 2 when it cannot run.
  */
@@ -24,10 +25,10 @@
 /* ------------------------------------------------------------------ kinds */
 
 /*
- * Each has its word; add(), by a thread, which returns the word as it was before; value(), how often
- * a word was added to, or less than 0 if its parts differ; far: a word counts exactly as far as all
- * threads add to one of few; before: add() knows what was there, so that the values of a word that
- * is added to n times are 0 to n - 1, each once.
+ * Each has its word; add(), by a thread, which returns the word as it was before; value(), how
+ * often a word was added to, or less than 0 if its parts differ; far: a word counts exactly as far
+ * as all threads add to one of few; before: add() knows what was there, so that the values of a
+ * word that is added to n times are 0 to n - 1, each once.
  */
 
 /* Of 16 bytes, as a 128-bit comparison has them. */
@@ -234,7 +235,7 @@ struct add_v4f32 {
 	}
 };
 
-/* The bulk engine adds 16 bytes of shared memory: words of 32 bits, or eight numbers in bfloat16. */
+/* The bulk engine adds 16 bytes of shared memory: four words, or eight numbers in bfloat16. */
 template <bool BFLOAT> struct add_bulk {
 	static const bool far = !BFLOAT, before = false;
 	typedef uint4 word;
@@ -291,8 +292,8 @@ __host__ __device__ static unsigned int word_at(unsigned int thread, unsigned in
 }
 
 /*
- * Each thread adds ADDS times to one of few words, and to as many of many. BEFORE: what was there is
- * summed.
+ * Each thread adds ADDS times to one of few words, and to as many of many. BEFORE: what was there
+ * is summed.
  */
 template <typename K, bool BEFORE>
 __global__ void kernel_add(typename K::word *word, unsigned int nr, unsigned int adds, double *sum)

@@ -83,8 +83,12 @@ for ways in "--arrays 10 --bytes $((2 * few))" "--arrays 10 --bytes $((2 * few))
 		done
 	done
 done
-under 0 --mode fast --when always --explain --gpu-budget 10MiB -- "$program" --arrays 10 --bytes 2097152 \
-	--passes 4
+# A busy computer may answer too late for what is looked at: then that is said instead.
+for _ in 1 2 3 4 5; do
+	under 0 --mode fast --when always --explain --gpu-budget 10MiB -- "$program" --arrays 10 \
+		--bytes 2097152 --passes 4
+	grep -q 'kernel gather .* could not be looked at in time' err || break
+done
 has err '^weir: kernel gather may use any allocation: an allocation that it names holds' \
 	'may use any allocation: memory of the driver.s holds addresses'
 under 0 --mode fast --gpu-budget 8MiB --trace moved.trace -- "$program" --arrays 8 --bytes 2097152 \
