@@ -381,8 +381,6 @@ static int read_plan(const struct bench_reader *r, struct bench_params *p)
 		what = "is for one manager, weir; write --manager weir";
 	else if (p->nr_nodes != 1)
 		what = "takes one size; choose one of --nodes";
-	else if (p->real_gpu)
-		what = "is for simulated machines; choose one with --machine";
 	if (what)
 		return bench_refuse(r, id, what);
 	if (p->plan)

@@ -37,6 +37,7 @@ static void follow_position(struct planner *p, struct range *range)
 		break;
 	case EVENT_BEGIN:
 		p->host_stage = schedule_stage(p, period, p->step_of_event[k]);
+		p->next_stage = schedule_stage(p, period, p->step_of_event[k] + 1);
 		break;
 	case EVENT_HOST:
 		break;

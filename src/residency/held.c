@@ -33,7 +33,7 @@ void held_release(struct planner *p)
 	p->plan = p->suspended = NULL;
 	p->life = NULL;
 	p->life_of_event = p->step_of_event = NULL;
-	p->host_stage = p->gpu_stage = 0;
+	p->host_stage = p->next_stage = p->gpu_stage = 0;
 	p->nr_pending = p->next_action = 0;
 	p->action_period = 0;
 	explain_forget(p);

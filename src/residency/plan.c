@@ -332,6 +332,11 @@ uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t)
 	return visit ? visit->level : 0;
 }
 
+bool plan_uses(const struct plan *plan, uint32_t stage, uint32_t t)
+{
+	return visit_in(plan, stage, t) != NULL;
+}
+
 bool plan_streams(const struct plan *plan, uint32_t stage, uint32_t t)
 {
 	const struct plan_visit *visit = visit_in(plan, stage, t);

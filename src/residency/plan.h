@@ -221,6 +221,8 @@ void plan_destroy(struct plan *plan);
 /* Blocks of tracked life t that are resident in a stage; 0 where it is not used. */
 uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t);
 
+bool plan_uses(const struct plan *plan, uint32_t stage, uint32_t t);
+
 /* Whether parts of it come and go in the stage. */
 bool plan_streams(const struct plan *plan, uint32_t stage, uint32_t t);
 

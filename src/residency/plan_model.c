@@ -757,11 +757,10 @@ static double add_streams(struct plan_model *m, const struct stage *stage, struc
 	return any ? copy_ns(&m->input->below[k], t[k].in, t[k].out) : 0;
 }
 
-/* The mapping calls for that; and the room is free again. */
-static void end_streams(struct plan_model *m, const struct stage *stage)
+/* The mapping calls for that. Nothing that is left of it is to be copied out. */
+static void count_streams(struct plan_model *m, const struct stage *stage)
 {
 	const struct plan_below *last = &m->input->below[m->input->nr_below - 1];
-	double copied[PLAN_BELOW_MAX] = {0};
 
 	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[i];
@@ -777,8 +776,35 @@ static void end_streams(struct plan_model *m, const struct stage *stage)
 		m->copied_ns +=
 			blocks * last->in_ns + (life->written ? life->span * last->out_ns : 0);
 		m->life[life->life].dirty = 0;
-		if (m->life[life->life].resident >= TINY)
-			take_out(m, life->life, m->life[life->life].resident, copied);
+	}
+}
+
+/* Stages to come find nothing of them. @return the blocks that they have until then */
+static double streams_left(struct plan_model *m, const struct stage *stage)
+{
+	double blocks = 0;
+
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		const uint32_t l = m->stages->life[i].life;
+
+		if (!m->streams[i])
+			continue;
+		blocks += m->life[l].resident;
+		ahead_set(m, l, 0);
+	}
+	return blocks;
+}
+
+/* The stage is over: what is left of them goes. */
+static void end_streams(struct plan_model *m, const struct stage *stage)
+{
+	double copied[PLAN_BELOW_MAX] = {0};
+
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		const uint32_t l = m->stages->life[i].life;
+
+		if (m->streams[i] && m->life[l].resident >= TINY)
+			take_out(m, l, m->life[l].resident, copied);
 	}
 }
 
@@ -952,6 +978,8 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 	double taken = m->taken, room = MAX(0, budget - taken), over;
 	bool fetch = can_fetch(m, room);
 
+	/* What comes while parts come and go has its room beside them. */
+	taken -= streams_left(m, &m->stages->stage[g]);
 	candidates_start(m, g, &candidates);
 	for (uint32_t n = 1, j = g; n < nr_stages && n <= AHEAD_MAX; n++) {
 		j = j + 1 < nr_stages ? j + 1 : 0;
@@ -1008,10 +1036,11 @@ static bool run_period(struct plan_model *m)
 		drop_lifted(m);
 		run_ns = run(m, g);
 		m->calls = (struct calls){.host_ns = m->reads_ns};
-		end_streams(m, &m->stages->stage[g]);
+		count_streams(m, &m->stages->stage[g]);
 		m->time_ns += overflow_ns(m);
 		lift_ahead(m, g, run_ns);
 		look_ahead(m, g);
+		end_streams(m, &m->stages->stage[g]);
 		drop_lifted(m);
 		m->time_ns += MAX(run_ns, calls_beside_ns(m->input, &m->calls, run_ns));
 		m->end_ns[g] = m->time_ns;

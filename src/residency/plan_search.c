@@ -23,7 +23,7 @@
 #define TINY_BLOCK 1e-6
 /* What parts that come and go have to gain in all: they cross the link in each loop, which others
  * may need. */
-#define GAIN_STREAM 0.03
+#define GAIN_STREAM 0.02
 /* What has to be gained by having some on the host for which there is room near. */
 #define GAIN_FAR 0.02
 /* What a repeated descent has to gain for another one. */

@@ -132,7 +132,8 @@ struct planner {
 	uint64_t plan_event;	    /* the first event of the plan's first period, */
 	uint64_t plan_place;	    /* and its place in the record's repetition */
 	uint64_t first_stage;	    /* that the plan was made in */
-	uint64_t host_stage;	    /* of the newest bracket begun */
+	uint64_t host_stage;	    /* of the newest bracket begun, */
+	uint64_t next_stage;	    /* and of the one that comes after it */
 	uint64_t gpu_stage;	    /* of the first bracket that is not done */
 	uint32_t nr_plans_made;	    /* for this repetition */
 	bool settled;		    /* no more are made, and the best was chosen */
@@ -362,7 +363,8 @@ place_t schedule_near(const struct weir_space *space, const struct range *range)
 /* Whether the plan knows a use of the range before so many stages, at most a quarter of all. */
 bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 
-/* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
+/* Stages until the range's next use after the bracket being placed; 0: in the same loop, or stage;
+ * UINT32_MAX: none known. */
 uint32_t schedule_next_use(const struct range *range);
 
 /* ---- tried.c */

@@ -123,7 +123,7 @@ void resume_from(struct weir_space *space, struct planner *p, uint64_t since)
 {
 	uint64_t period, k = schedule_position(p, p->record.next_place - 1, &period);
 
-	p->host_stage = schedule_stage(p, period, p->step_of_event[k]);
+	p->host_stage = p->next_stage = schedule_stage(p, period, p->step_of_event[k]);
 	p->gpu_stage = p->first_stage = p->host_stage;
 	tie_lives(space, p, since);
 	bring_to_levels(p);

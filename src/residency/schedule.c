@@ -131,12 +131,14 @@ bool schedule_streams(const struct range *range)
 uint32_t schedule_next_level(const struct range *range)
 {
 	const struct planner *p = range->residency->planner;
-	uint32_t distance = schedule_next_use(range);
+	uint32_t t = range_follows_plan(range) ? tracked_as(p, range) : PLAN_UNTRACKED, distance;
 
-	if (distance == UINT32_MAX || !distance)
+	if (t == PLAN_UNTRACKED)
 		return range->nr_blocks;
-	return plan_level(p->plan, (stage_now(p) + distance) % p->plan->nr_stages,
-			  tracked_as(p, range));
+	distance = plan_next_use(p->plan, stage_now(p), t);
+	if (distance == UINT32_MAX)
+		return range->nr_blocks;
+	return plan_level(p->plan, (stage_now(p) + distance) % p->plan->nr_stages, t);
 }
 
 uint32_t schedule_far(const struct weir_space *space, const struct range *range)
@@ -196,13 +198,21 @@ place_t schedule_near(const struct weir_space *space, const struct range *range)
 	return best;
 }
 
+/* Whether the stage is a loop that goes on, and uses it. */
+static bool is_used_on(const struct planner *p, uint32_t t)
+{
+	return p->next_stage == p->host_stage && plan_uses(p->plan, stage_now(p), t);
+}
+
 bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages)
 {
 	const struct planner *p = range->residency->planner;
 	uint32_t t = range_follows_plan(range) ? tracked_as(p, range) : PLAN_UNTRACKED;
 
+	if (t == PLAN_UNTRACKED)
+		return false;
 	/* In a period of few stages all is soon. */
-	return t != PLAN_UNTRACKED &&
+	return is_used_on(p, t) ||
 	       plan_next_use(p->plan, stage_now(p), t) < MIN(nr_stages, p->plan->nr_stages / 4);
 }
 
@@ -214,5 +224,7 @@ uint32_t schedule_next_use(const struct range *range)
 	if (!range_follows_plan(range) || range->residency->plan_life < 0)
 		return UINT32_MAX;
 	t = tracked_as(p, range);
-	return t == PLAN_UNTRACKED ? 0 : plan_next_use(p->plan, stage_now(p), t);
+	if (t == PLAN_UNTRACKED || is_used_on(p, t))
+		return 0;
+	return plan_next_use(p->plan, stage_now(p), t);
 }

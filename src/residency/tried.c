@@ -300,6 +300,7 @@ int tried_begin(struct weir_space *space, struct planner *p, struct tried *t, st
 		return 0;
 	}
 	p->host_stage = p->gpu_stage = p->first_stage = schedule_first_stage(p);
+	p->next_stage = p->host_stage;
 	held_trace(space, p);
 	return 0;
 }

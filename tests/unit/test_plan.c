@@ -476,6 +476,36 @@ static void test_plan_streams_in_one_loop(void **state)
 	}
 }
 
+/* While parts come and go, what is needed after the loop comes into the room that they leave. */
+static void test_plan_streams_beside_fetches(void **state)
+{
+	uint32_t whole, parts, later;
+	struct plan *plan;
+	struct period p;
+
+	(void)state;
+	period_init(&p, 20);
+	whole = add_life(&p, 12);
+	parts = add_life(&p, PARTS);
+	later = add_life(&p, 12);
+	for (uint32_t i = 0; i < PARTS; i++) {
+		add_step(&p, 200, 1);
+		add_use(&p, whole, WEIR_READ, 1);
+		add_part(&p, parts, WEIR_READ, i, 1, 8);
+	}
+	add_step(&p, 20, 2);
+	add_use(&p, later, WEIR_READ, 4);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_int_equal(plan->nr_stages, 2);
+	assert_true(plan_streams(plan, plan->stage_of_step[0], plan->tracked[parts]));
+	assert_int_equal(level(plan, PARTS, later), 12);
+	for (uint32_t a = 0; a < plan->nr_actions; a++)
+		if (plan->action[a].life == later && plan->action[a].due != plan->action[a].from)
+			assert_int_equal(plan->action[a].nr_blocks, 6);
+	plan_destroy(plan);
+}
+
 /* ------------------------------------------------------------------ stages */
 
 static void test_plan_folds_a_loop(void **state)
@@ -667,6 +697,7 @@ int main(void)
 		cmocka_unit_test(test_plan_of_one_step),
 		cmocka_unit_test(test_plan_streams),
 		cmocka_unit_test(test_plan_streams_in_one_loop),
+		cmocka_unit_test(test_plan_streams_beside_fetches),
 		cmocka_unit_test(test_plan_folds_a_loop),
 		cmocka_unit_test(test_plan_rotates_to_keep_a_loop_whole),
 		cmocka_unit_test(test_plan_temporaries_of_a_loop),

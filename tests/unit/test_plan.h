@@ -119,6 +119,50 @@ static inline bool has_move(const struct plan *plan, uint32_t life, enum plan_mo
 	return false;
 }
 
+/* Stage g of a plan that is followed: what dies, the actions due at once, the levels, and the
+ * actions for later stages, which are carried out while it runs. */
+static inline void follow_stage(const struct plan *plan, uint32_t g, double resident[])
+{
+	for (uint32_t t = 0; t < plan->nr_tracked; t++)
+		if (plan->alive[t].nr < plan->nr_stages &&
+		    (g + plan->nr_stages - plan->alive[t].first) % plan->nr_stages >=
+			    plan->alive[t].nr)
+			resident[t] = 0;
+	for (int ahead = 0; ahead < 2; ahead++) {
+		for (uint32_t i = 0; i < plan->nr_actions; i++) {
+			const struct plan_action *a = &plan->action[i];
+			double *blocks = &resident[plan->tracked[a->life]];
+
+			if (a->from != g || (a->due != g) != ahead)
+				continue;
+			*blocks = a->move == PLAN_EVICT ? fmin(*blocks, a->nr_blocks)
+							: fmax(*blocks, a->nr_blocks);
+		}
+		for (uint32_t t = 0; t < plan->nr_tracked; t++)
+			resident[t] = fmax(resident[t], plan_level(plan, g, t));
+	}
+}
+
+/* What comes ahead of use has its room beside what the stage has. Actions are for whole blocks, of
+ * what the model moves in parts of one. */
+static inline void check_room(const struct plan *plan, double budget)
+{
+	double resident[LIVES_MAX] = {0};
+
+	for (uint32_t n = 0; n < 2 * plan->nr_stages; n++) {
+		const uint32_t g = n % plan->nr_stages;
+		double sum = 0;
+
+		follow_stage(plan, g, resident);
+		for (uint32_t t = 0; t < plan->nr_tracked; t++) {
+			sum += resident[t];
+			if (plan_streams(plan, g, t))
+				resident[t] = 0;
+		}
+		assert_true(sum <= budget + 0.5 * plan->nr_tracked);
+	}
+}
+
 /* What holds for any plan. */
 static inline void check_plan(const struct period *p, const struct plan *plan)
 {
@@ -158,6 +202,7 @@ static inline void check_plan(const struct period *p, const struct plan *plan)
 		if (i)
 			assert_true(plan->action[i - 1].from <= a->from);
 	}
+	check_room(plan, in->budget_blocks);
 }
 
 /* No loops, so that stages are steps, and few enough levels. */

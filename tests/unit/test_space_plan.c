@@ -179,6 +179,47 @@ static void test_space_plan_evicts_what_it_does_not_know(void **state)
 	test_space_close(&t);
 }
 
+static uint32_t next_use(struct test_space *t, void *addr)
+{
+	return schedule_next_use(range_find(t->space, addr));
+}
+
+/* What a loop uses has its next use at once for as long as the loop goes on: it is no victim before
+ * what is used behind the loop, even if it dies there. */
+static void test_space_plan_knows_what_a_loop_uses(void **state)
+{
+	enum { ITERATIONS = 8, PASSES = 16 };
+	struct test_space t;
+	uint8_t *behind;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 16, 16);
+	behind = do_alloc(&t, 6 * BLOCK, 0);
+	do_fill(&t, 0, behind, 6 * BLOCK, 1);
+	for (uint32_t pass = 1; pass <= PASSES; pass++) {
+		uint8_t *x = do_alloc(&t, 4 * BLOCK, 0);
+
+		do_fill(&t, 0, x, 4 * BLOCK, pass);
+		for (uint32_t i = 0; i < ITERATIONS; i++) {
+			uint8_t *y = do_alloc(&t, 2 * BLOCK, 0);
+
+			do_fill(&t, 0, y, 2 * BLOCK, i);
+			do_expect(&t, 0, x, 4 * BLOCK, pass);
+			do_expect(&t, 0, y, 2 * BLOCK, i);
+			if (pass == PASSES) {
+				assert_non_null(t.space->residency->planner->plan);
+				assert_int_equal(next_use(&t, x),
+						 i + 1 < ITERATIONS ? 0 : UINT32_MAX);
+				assert_int_equal(next_use(&t, behind), 1);
+			}
+			do_free(&t, y, 0);
+		}
+		do_free(&t, x, 0);
+		do_change(&t, 0, behind, 6 * BLOCK, pass, pass + 1);
+	}
+	test_space_close(&t);
+}
+
 /* Use a range so many times, behind so much computation. */
 static void compute(struct test_space *t, void *range, uint32_t times, double ops)
 {
@@ -501,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_space_plan_knows_the_factor_of_a_kernel),
 		cmocka_unit_test(test_space_plan_evicts_what_it_does_not_know),
 		cmocka_unit_test(test_space_plan_copies_out_nothing_that_is_clean_or_dead),
+		cmocka_unit_test(test_space_plan_knows_what_a_loop_uses),
 		cmocka_unit_test(test_space_plan_hides_copies),
 		cmocka_unit_test(test_space_plan_in_vain_costs_little),
 		cmocka_unit_test(test_space_plan_divergence_is_harmless),
