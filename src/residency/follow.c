@@ -370,6 +370,39 @@ static bool run_evict(struct weir_space *space, struct planner *p, struct pendin
 	return true;
 }
 
+/* Chunks of the device's own memory that what the stage uses is still going to want, but for what
+ * only goes: its levels, less what is there. */
+static uint64_t nr_reserved(const struct weir_space *space, const struct planner *p)
+{
+	uint64_t there = 0, levels = schedule_levels(p);
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		const struct range *range = space->range[r];
+
+		if (range->residency->planner == p && range->residency->plan_life >= 0 &&
+		    schedule_flow(range) != FLOW_OUT)
+			there += MIN(range_nr_resident(range), schedule_level(range));
+	}
+	return levels - MIN(levels, there);
+}
+
+/* Chunks that are free, or of freed ranges. */
+static uint64_t nr_free(const struct weir_space *space, place_t own)
+{
+	uint64_t nr = pmm_nr_available(&space->pmm[own]);
+
+	for (const struct range *range = space->pooled; range; range = range->next_pooled)
+		nr += range_nr_settled(range, own);
+	return nr;
+}
+
+/* Whether an action for a later stage has room now, beside all that the program's stage uses. */
+static bool has_room_ahead(const struct weir_space *space, const struct planner *p,
+			   const struct pending_action *a)
+{
+	return a->due <= p->host_stage || nr_free(space, p->own) > nr_reserved(space, p);
+}
+
 /* Fetch towards the action's level. @return whether it is finished. */
 static bool run_fetch(struct weir_space *space, struct planner *p, struct pending_action *a,
 		      struct range *range)
@@ -386,6 +419,8 @@ static bool run_fetch(struct weir_space *space, struct planner *p, struct pendin
 			    (from == space_host(space) && is_early(p, a)) ||
 			    is_busy(space_path(space, from, p->own)))
 				return false; /* it may still be on its way down */
+			if (!has_room_ahead(space, p, a))
+				return false;
 			chunk = room_planned(space, p->own,
 					     a->nr_blocks - range_nr_resident(range));
 			if (!chunk)
@@ -440,7 +475,7 @@ static void planner_advance(struct weir_space *space, struct planner *p)
 	if (space_has_neighbours(space))
 		near_advance(space);
 	pending_fill(p);
-	if (!p->nr_pending && !p->nr_streaming && !space_has_neighbours(space))
+	if (!p->nr_pending && !p->nr_flowing && !space_has_neighbours(space))
 		return;
 	pending_run(space, p);
 	err = window_advance(space, p);

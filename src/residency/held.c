@@ -27,9 +27,9 @@ void held_release(struct planner *p)
 	free(p->life);
 	free(p->life_of_event);
 	free(p->step_of_event);
-	free(p->streaming);
-	p->streaming = NULL;
-	p->nr_streaming = 0;
+	free(p->flowing);
+	p->flowing = NULL;
+	p->nr_flowing = 0;
 	p->plan = p->suspended = NULL;
 	p->life = NULL;
 	p->life_of_event = p->step_of_event = NULL;

@@ -36,17 +36,17 @@ static uint32_t nr_missing(const struct space_use *use)
 	return nr;
 }
 
-/* Whether it is one of the parts of its range that come and go. */
-static bool is_streamed(const struct space_use *use)
+/* Whether it is one of the parts of its range that come or go. */
+static bool is_flowing(const struct space_use *use)
 {
-	return use->nr < use->range->nr_blocks && schedule_streams(use->range);
+	return use->nr < use->range->nr_blocks && schedule_flow(use->range) != FLOW_NONE;
 }
 
-/* What the plan wants resident of a use's range; where parts of it come and go, all of this one. */
+/* What the plan wants resident of a use's range; where parts of it come or go, all of this one. */
 static uint32_t planned_for(const struct space_use *use)
 {
-	return is_streamed(use) ? range_nr_resident(use->range) + nr_missing(use)
-				: schedule_level(use->range);
+	return is_flowing(use) ? range_nr_resident(use->range) + nr_missing(use)
+			       : schedule_level(use->range);
 }
 
 /* What of the use's range should be resident. A bracket gets one answer, however often it waits. */
@@ -81,7 +81,7 @@ static void get_wanted(struct weir_space *space, const struct space_use *use,
 		add_past(space, use, &q);
 	*out = space->residency->decide->bring_in(&q);
 	/* The few blocks that all of a range goes through are worth more than what others have. */
-	out->evict_for_moved |= is_streamed(use);
+	out->evict_for_moved |= is_flowing(use);
 	ask_admit(space, use, out);
 	space->keep_marked = kept;
 	r->answer_mark = space->mark;
@@ -120,6 +120,35 @@ bool place_is_all_ready(const struct space_use *uses, uint32_t nr_uses)
 		if (!is_ready(&uses[u]))
 			return false;
 	return true;
+}
+
+/*
+ * Where a loop's parts come and go, the next one takes the room of one that is behind it, which
+ * launches may still use: the program runs ahead of the device by as many parts as the plan has
+ * room for, and not at the cost of what others have.
+ */
+static int settle_on_behind(struct weir_space *space, const struct space_use *use,
+			    struct settle *settle)
+{
+	struct range *range = use->range;
+	bracket_seq_t first = 0;
+	bool freed;
+
+	if (!is_flowing(use) || schedule_flow(range) != FLOW_THROUGH ||
+	    range_nr_resident(range) < schedule_level(range))
+		return 0;
+	for (uint32_t i = 0; i < use->first; i++) {
+		const bracket_seq_t seq = range_block_last_use(space, range, i);
+
+		if (!block_is_settled_at(&range->block[i], range->own) ||
+		    range_block_is_pinned(space, range, i))
+			continue;
+		if (room_is_idle(space, range, i))
+			return room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
+		if (seq > space->done_seq && (!first || seq < first))
+			first = seq;
+	}
+	return first ? settle_on_seq(space, first, settle) : 0;
 }
 
 /* A chunk of the memory that a block of the use is resident in; NULL: leave it in place. fresh: the
@@ -185,9 +214,12 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
 	bool overwritten = use->kind == WEIR_OVERWRITE && use_covers(use, i);
-	struct chunk *chunk;
-	int err = chunk_for(space, use, i, in, left, overwritten || block->at.dead, settle, &chunk);
+	struct chunk *chunk = NULL;
+	int err = settle_on_behind(space, use, settle);
 
+	if (!err)
+		err = chunk_for(space, use, i, in, left, overwritten || block->at.dead, settle,
+				&chunk);
 	if (err || !chunk)
 		return err ? err : PLACE_NO_ROOM;
 	err = settle_on_seq(space, range_block_last_use(space, range, i), settle);

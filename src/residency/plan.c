@@ -30,8 +30,10 @@ static void keep_visits(struct plan *plan, const struct stages *stages, struct p
 
 		plan->visit[v] = (struct plan_visit){.stage = life->stage,
 						     .level = (uint32_t)(reached[i] + 1e-6),
-						     .streams = model_streams(model)[i]};
+						     .flow = model_flows(model)[i]};
 		plan->confines |= plan->visit[v].level < (uint32_t)stages->blocks[life->life];
+		if (plan->visit[v].flow != FLOW_OUT)
+			plan->levels[life->stage] += plan->visit[v].level;
 	}
 }
 
@@ -90,7 +92,8 @@ static int plan_fill(struct plan *plan, struct draft *draft, const struct plan_g
 	int err;
 
 	plan->visit = malloc((draft->stages.nr_lives + 1u) * sizeof(*plan->visit));
-	if (!reached || !plan->visit) {
+	plan->levels = calloc(draft->stages.nr_stages + 1u, sizeof(*plan->levels));
+	if (!reached || !plan->visit || !plan->levels) {
 		err = -ENOMEM;
 		goto err_free;
 	}
@@ -298,6 +301,7 @@ void plan_destroy(struct plan *plan)
 	free(plan->alive);
 	free(plan->far);
 	free(plan->kept);
+	free(plan->levels);
 	free(plan->end_ns);
 	free(plan->link_busy);
 	free(plan->seen);
@@ -337,11 +341,11 @@ bool plan_uses(const struct plan *plan, uint32_t stage, uint32_t t)
 	return visit_in(plan, stage, t) != NULL;
 }
 
-bool plan_streams(const struct plan *plan, uint32_t stage, uint32_t t)
+enum plan_flow plan_flow(const struct plan *plan, uint32_t stage, uint32_t t)
 {
 	const struct plan_visit *visit = visit_in(plan, stage, t);
 
-	return visit && visit->streams;
+	return visit ? visit->flow : FLOW_NONE;
 }
 
 uint32_t plan_level_max(const struct plan *plan, uint32_t t)
@@ -349,7 +353,7 @@ uint32_t plan_level_max(const struct plan *plan, uint32_t t)
 	uint32_t level = 0;
 
 	for (uint32_t v = plan->first_visit[t]; v < plan->first_visit[t + 1]; v++)
-		if (!plan->visit[v].streams)
+		if (plan->visit[v].flow != FLOW_THROUGH)
 			level = MAX(level, plan->visit[v].level);
 	return level;
 }

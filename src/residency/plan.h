@@ -131,10 +131,18 @@ struct plan_action {
 /* A life that is not tracked, since no step uses it. */
 #define PLAN_UNTRACKED UINT32_MAX
 
-/* A stage that uses a life, and the blocks that are resident there. */
+/* What a loop does with the parts of a life that its iterations use one after the other. */
+enum plan_flow {
+	FLOW_NONE,    /* nothing: the level holds throughout */
+	FLOW_THROUGH, /* each comes ahead of its use, and leaves behind it */
+	FLOW_IN,      /* each comes ahead of its use, unless it is there, and stays */
+	FLOW_OUT,     /* all are there, and each leaves behind its use */
+};
+
+/* A stage that uses a life, and the blocks that are resident there, or have their room there. */
 struct plan_visit {
 	uint32_t stage, level;
-	bool streams; /* which ones they are goes on with the stage's iterations */
+	enum plan_flow flow;
 };
 
 /* Consecutive stages, cyclically; nr is at most the number of all. */
@@ -176,6 +184,7 @@ struct plan {
 	uint32_t *far;		  /* by t: its last blocks that are far, when not resident */
 	bool *kept;		  /* by t: nobody writes it, and it is there always */
 	uint64_t nr_kept_blocks;  /* of all these lives */
+	uint64_t *levels;	  /* by stage: of its visits, but for lives whose parts flow out */
 	double *end_ns;		  /* by stage: when it ends, under this plan */
 	bool *link_busy;	  /* by stage: kernels keep the host's link busy most of the time */
 	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
@@ -223,10 +232,9 @@ uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t);
 
 bool plan_uses(const struct plan *plan, uint32_t stage, uint32_t t);
 
-/* Whether parts of it come and go in the stage. */
-bool plan_streams(const struct plan *plan, uint32_t stage, uint32_t t);
+enum plan_flow plan_flow(const struct plan *plan, uint32_t stage, uint32_t t);
 
-/* The most blocks that any stage has of it, but for those where it streams. */
+/* The most blocks that any stage has of it, but for those through which it streams. */
 uint32_t plan_level_max(const struct plan *plan, uint32_t t);
 
 /* Stages until its next use after this stage; UINT32_MAX: none before it dies. */

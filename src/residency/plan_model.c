@@ -38,6 +38,8 @@ static const double none[PLAN_BELOW_MAX];
 /* What copies add to the time, so that of plans that take equally long the one that copies less is
  * the better one. */
 #define COPIED_SHARE 1e-4
+/* How many copies each way a block counts for that has no room. */
+#define CROWDED 16
 /* Sums of the same times in another order differ by less. */
 #define ROUNDING 1e-9
 
@@ -60,6 +62,7 @@ struct model_life {
 	bool kept;	      /* nobody writes it, and it is there always */
 	double lifted;	      /* of what is far, blocks that are near as well */
 	double least;	      /* blocks resident when fewest are, in this period */
+	double coming;	      /* blocks that come during the stage, of parts that flow in */
 };
 
 /* Freed ranges of one size: their blocks below that are mapped, for the next life of that size. */
@@ -84,7 +87,7 @@ struct plan_model {
 	struct model_life *life;
 	const double *level;	 /* by stage_life, of this run */
 	double *far;		 /* by life */
-	bool *streams;		 /* by stage_life */
+	enum plan_flow *flow;	 /* by stage_life */
 	struct away *away;	 /* by life, of those that the stage uses */
 	double taken;		 /* blocks resident, of all lives */
 	double near_taken;	 /* blocks that should be near, of all lives; */
@@ -178,11 +181,11 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->life = calloc(stages->nr_tracked + 1u, sizeof(*m->life));
 	m->far = calloc(stages->nr_tracked + 1u, sizeof(*m->far));
 	m->away = calloc(stages->nr_tracked + 1u, sizeof(*m->away));
-	m->streams = calloc(stages->nr_lives + 1u, sizeof(*m->streams));
+	m->flow = calloc(stages->nr_lives + 1u, sizeof(*m->flow));
 	m->rest_ns = calloc(stages->nr_stages + 1u, sizeof(*m->rest_ns));
 	m->end_ns = calloc(stages->nr_stages + 1u, sizeof(*m->end_ns));
 	m->link_busy = calloc(stages->nr_stages + 1u, sizeof(*m->link_busy));
-	err = m->life && m->far && m->away && m->streams && m->rest_ns && m->end_ns && m->link_busy
+	err = m->life && m->far && m->away && m->flow && m->rest_ns && m->end_ns && m->link_busy
 		      ? victims_create(stages, &m->victims)
 		      : -ENOMEM;
 	if (!err)
@@ -208,7 +211,7 @@ void model_destroy(struct plan_model *m)
 	free(m->life);
 	free(m->far);
 	free(m->away);
-	free(m->streams);
+	free(m->flow);
 	free(m->rest_ns);
 	free(m->end_ns);
 	free(m->link_busy);
@@ -229,9 +232,9 @@ const bool *model_link_busy(const struct plan_model *m)
 	return m->link_busy;
 }
 
-bool *model_streams(struct plan_model *m)
+enum plan_flow *model_flows(struct plan_model *m)
 {
-	return m->streams;
+	return m->flow;
 }
 
 double *model_far_levels(struct plan_model *m)
@@ -428,7 +431,7 @@ static void take_out(struct plan_model *m, uint32_t life, double blocks, double 
 	double share = blocks / l->resident, dirty = l->dirty * share, part[PLAN_BELOW_MAX];
 
 	split(m, life, l->resident - blocks, blocks, part);
-	for (uint32_t k = 0; k < m->input->nr_below; k++)
+	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++)
 		out[k] += part[k] == blocks ? dirty : dirty * part[k] / blocks;
 	m->near_taken += part[0];
 	l->resident -= blocks;
@@ -624,11 +627,60 @@ static void settle_streams(struct plan_model *m, uint32_t g, double out[])
 		const uint32_t l = m->stages->life[i].life;
 		const double blocks = m->life[l].resident - m->level[i];
 
-		if (!m->streams[i] || blocks < TINY)
+		if (m->flow[i] != FLOW_THROUGH || blocks < TINY)
 			continue;
 		take_out(m, l, blocks, out);
 		record_action(m, PLAN_EVICT, l, blocks, g, g);
 	}
+}
+
+/* The parts of a loop that is over have come, or gone: what is left to do of that, if anything. */
+static void record_flows(struct plan_model *m, uint32_t g)
+{
+	const uint32_t last = g ? g - 1 : m->stages->nr_stages - 1;
+	const struct stage *stage = &m->stages->stage[last];
+
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		const uint32_t l = m->stages->life[i].life;
+
+		if (m->life[l].there && (m->flow[i] == FLOW_IN || m->flow[i] == FLOW_OUT))
+			record_action(m, m->flow[i] == FLOW_IN ? PLAN_FETCH : PLAN_EVICT, l, 1, g,
+				      g);
+	}
+}
+
+/*
+ * Bring blocks of a life for stage g, or note that they come while it runs. Adds to in, by place,
+ * those that must be copied before it. @return the time for what has no room: where parts flow in,
+ * it sends others away, which come back, so that no levels that want that are to be found good.
+ */
+static double bring(struct plan_model *m, uint32_t g, uint32_t i, double blocks, double in[])
+{
+	const struct stage_life *life = &m->stages->life[i];
+	const struct plan_below *last = &m->input->below[m->input->nr_below - 1];
+	struct model_life *l = &m->life[life->life];
+	double part[PLAN_BELOW_MAX];
+
+	l->coming = m->flow[i] == FLOW_IN ? blocks : 0;
+	if (m->flow[i] != FLOW_IN) {
+		split_coming(m, life->life, blocks, part);
+		take_in(m, life->life, blocks, life->overwritten);
+		if (m->flow[i] == FLOW_NONE || m->flow[i] == FLOW_OUT)
+			map_in_place(m, life->life);
+	}
+	l->least = MIN(l->least, l->resident);
+	if (m->reached)
+		m->reached[i] = l->resident + l->coming;
+	if (m->flow[i] == FLOW_IN)
+		return MAX(0, life->span - l->resident - blocks) * CROWDED *
+		       (last->in_ns + last->out_ns);
+	if (life->overwritten)
+		return 0;
+	for (uint32_t k = 0; k < m->input->nr_below; k++)
+		in[k] += part[k];
+	if (m->flow[i] != FLOW_THROUGH)
+		record_action(m, PLAN_FETCH, life->life, blocks, g, g);
+	return 0;
 }
 
 /* Bring the lives used in stage g up to their levels, at once. @return the stall. */
@@ -637,14 +689,15 @@ static double settle(struct plan_model *m, uint32_t g)
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
 	uint32_t first = stage->first_life, end = first + stage->nr_lives;
-	double need = 0, taken, share, missing, copied;
-	double in[PLAN_BELOW_MAX] = {0}, out[PLAN_BELOW_MAX] = {0}, part[PLAN_BELOW_MAX];
+	double need = 0, taken, share, missing, copied, crowded = 0;
+	double in[PLAN_BELOW_MAX] = {0}, out[PLAN_BELOW_MAX] = {0};
 
 	m->turn++;
 	m->work += stage->nr_deaths + 4ull * stage->nr_lives;
 	for (uint32_t i = 0; i < stage->nr_deaths; i++)
 		drop_life(m, m->stages->death[stage->first_death + i]);
 	m->calls = (struct calls){0};
+	record_flows(m, g);
 	settle_streams(m, g, out);
 	for (uint32_t i = first; i < end; i++) {
 		struct model_life *l = &m->life[m->stages->life[i].life];
@@ -669,28 +722,14 @@ static double settle(struct plan_model *m, uint32_t g)
 		take_out(m, l, blocks, out);
 		record_action(m, PLAN_EVICT, l, blocks, g, g);
 	}
-	for (uint32_t i = first; i < end; i++) {
-		const struct stage_life *life = &m->stages->life[i];
-		double blocks = MAX(0, m->level[i] - m->life[life->life].resident) * share;
-
-		split_coming(m, life->life, blocks, part);
-		take_in(m, life->life, blocks, life->overwritten);
-		if (!m->streams[i])
-			map_in_place(m, life->life);
-		m->life[life->life].least =
-			MIN(m->life[life->life].least, m->life[life->life].resident);
-		if (m->reached)
-			m->reached[i] = m->life[life->life].resident;
-		if (life->overwritten)
-			continue;
-		for (uint32_t k = 0; k < input->nr_below; k++)
-			in[k] += part[k];
-		if (!m->streams[i])
-			record_action(m, PLAN_FETCH, life->life, blocks, g, g);
-	}
+	for (uint32_t i = first; i < end; i++)
+		crowded += bring(
+			m, g, i,
+			share * MAX(0, m->level[i] - m->life[m->stages->life[i].life].resident),
+			in);
 	copied = copies_ns(m, in, out);
 	note_copies(m, in, out);
-	return copied + calls_and_ns(input, &m->calls, copied);
+	return copied + calls_and_ns(input, &m->calls, copied) + crowded;
 }
 
 /* What a link has left of a stage's time. */
@@ -714,6 +753,12 @@ static void find_slack(struct plan_model *m, uint32_t k, const struct traffic *t
 	m->slack_out[k] = MAX(m->slack_out[k], 0);
 }
 
+/* Whether parts of a life are brought ahead of each use, so that none is used in place. */
+static bool brings_parts(const struct plan_model *m, uint32_t i)
+{
+	return m->flow[i] == FLOW_THROUGH || m->flow[i] == FLOW_IN;
+}
+
 /* Where the blocks are that a stage uses in place: what has no room near is on the host, and is
  * taken to be of these lives. */
 static void find_away(struct plan_model *m, const struct stage *stage)
@@ -723,7 +768,7 @@ static void find_away(struct plan_model *m, const struct stage *stage)
 
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		m->away[life[i].life] = (struct away){0};
-		if (!m->streams[stage->first_life + i])
+		if (!brings_parts(m, stage->first_life + i))
 			split_used(m, life[i].life, m->away[life[i].life].blocks);
 		near += m->away[life[i].life].blocks[0];
 	}
@@ -748,16 +793,16 @@ static double add_streams(struct plan_model *m, const struct stage *stage, struc
 	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[i];
 
-		if (!m->streams[i])
+		if (!brings_parts(m, i))
 			continue;
 		t[k].in += MAX(0, life->span - m->life[life->life].resident);
-		t[k].out += life->written ? life->span : 0;
+		t[k].out += life->written && m->flow[i] == FLOW_THROUGH ? life->span : 0;
 		any = true;
 	}
 	return any ? copy_ns(&m->input->below[k], t[k].in, t[k].out) : 0;
 }
 
-/* The mapping calls for that. Nothing that is left of it is to be copied out. */
+/* The mapping calls for that. Nothing that is left of what comes and goes is to be copied out. */
 static void count_streams(struct plan_model *m, const struct stage *stage)
 {
 	const struct plan_below *last = &m->input->below[m->input->nr_below - 1];
@@ -766,7 +811,7 @@ static void count_streams(struct plan_model *m, const struct stage *stage)
 		const struct stage_life *life = &m->stages->life[i];
 		double blocks;
 
-		if (!m->streams[i])
+		if (m->flow[i] != FLOW_THROUGH)
 			continue;
 		blocks = MAX(0, life->span - m->life[life->life].resident);
 		m->calls.ns += blocks * (m->input->map_ns + m->input->unmap_ns);
@@ -779,7 +824,54 @@ static void count_streams(struct plan_model *m, const struct stage *stage)
 	}
 }
 
-/* Stages to come find nothing of them. @return the blocks that they have until then */
+/* What flowed in is there. */
+static void end_in(struct plan_model *m, uint32_t g, uint32_t i)
+{
+	const struct stage_life *life = &m->stages->life[i];
+	struct model_life *l = &m->life[life->life];
+	double part[PLAN_BELOW_MAX];
+
+	split_coming(m, life->life, l->coming, part);
+	take_in(m, life->life, l->coming, false);
+	note_copies(m, part, none);
+	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++)
+		m->copied_ns += part[k] * m->input->below[k].in_ns;
+	if (life->written)
+		l->dirty = l->resident;
+	if (l->resident >= TINY)
+		victims_put(m->victims, life->life, g, life->next);
+}
+
+/* Take blocks of a life out beside a stage. */
+static void take_out_beside(struct plan_model *m, uint32_t life, double blocks)
+{
+	double copied[PLAN_BELOW_MAX] = {0};
+
+	take_out(m, life, blocks, copied);
+	note_copies(m, none, copied);
+	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
+		m->slack_out[k] -= copied[k];
+		m->copied_ns += copied[k] * m->input->below[k].out_ns;
+	}
+}
+
+/* What comes for later stages while this one runs has its room beside what flowed in, and in place
+ * of what flowed out. */
+static void end_flows(struct plan_model *m, uint32_t g)
+{
+	const struct stage *stage = &m->stages->stage[g];
+
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		if (m->flow[i] == FLOW_IN)
+			end_in(m, g, i);
+		else if (m->flow[i] == FLOW_OUT &&
+			 m->life[m->stages->life[i].life].resident >= TINY)
+			take_out_beside(m, m->stages->life[i].life,
+					m->life[m->stages->life[i].life].resident);
+	}
+}
+
+/* Stages to come find nothing of what comes and goes. @return the blocks that it has until then */
 static double streams_left(struct plan_model *m, const struct stage *stage)
 {
 	double blocks = 0;
@@ -787,7 +879,7 @@ static double streams_left(struct plan_model *m, const struct stage *stage)
 	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 		const uint32_t l = m->stages->life[i].life;
 
-		if (!m->streams[i])
+		if (m->flow[i] != FLOW_THROUGH)
 			continue;
 		blocks += m->life[l].resident;
 		ahead_set(m, l, 0);
@@ -795,7 +887,7 @@ static double streams_left(struct plan_model *m, const struct stage *stage)
 	return blocks;
 }
 
-/* The stage is over: what is left of them goes. */
+/* The stage is over: what is left of it goes. */
 static void end_streams(struct plan_model *m, const struct stage *stage)
 {
 	double copied[PLAN_BELOW_MAX] = {0};
@@ -803,7 +895,7 @@ static void end_streams(struct plan_model *m, const struct stage *stage)
 	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 		const uint32_t l = m->stages->life[i].life;
 
-		if (m->streams[i] && m->life[l].resident >= TINY)
+		if (m->flow[i] == FLOW_THROUGH && m->life[l].resident >= TINY)
 			take_out(m, l, m->life[l].resident, copied);
 	}
 }
@@ -868,7 +960,7 @@ static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double m
 {
 	while (missing > TINY) {
 		uint32_t l = pick_victim(m, candidates);
-		double blocks, copied[PLAN_BELOW_MAX] = {0};
+		double blocks;
 		bool costs;
 
 		if (l == NO_LIFE)
@@ -882,12 +974,7 @@ static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double m
 			blocks = slack_out(m, l, blocks);
 		if (blocks < TINY)
 			continue;
-		take_out(m, l, blocks, copied);
-		note_copies(m, none, copied);
-		for (uint32_t k = 0; k < m->input->nr_below; k++) {
-			m->slack_out[k] -= copied[k];
-			m->copied_ns += copied[k] * m->input->below[k].out_ns;
-		}
+		take_out_beside(m, l, blocks);
 		record_action(m, PLAN_EVICT, l, blocks, g, j);
 	}
 	return MAX(0, missing);
@@ -903,7 +990,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, uint32_t
 	double part[PLAN_BELOW_MAX] = {0};
 
 	if (blocks < TINY || m->life[l].used == m->turn || life->overwritten ||
-	    !span_has(&m->stages->alive[l], m->stages->nr_stages, g))
+	    m->flow[i] == FLOW_IN || !span_has(&m->stages->alive[l], m->stages->nr_stages, g))
 		return room;
 	blocks = slack_in(m, l, blocks);
 	if (blocks < TINY)
@@ -916,7 +1003,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, uint32_t
 		m->copied_ns += part[k] * m->input->below[k].in_ns;
 	}
 	note_copies(m, part, none);
-	if (!m->streams[i])
+	if (m->flow[i] != FLOW_THROUGH)
 		record_action(m, PLAN_FETCH, l, blocks, g, j);
 	return room - blocks;
 }
@@ -1037,6 +1124,7 @@ static bool run_period(struct plan_model *m)
 		run_ns = run(m, g);
 		m->calls = (struct calls){.host_ns = m->reads_ns};
 		count_streams(m, &m->stages->stage[g]);
+		end_flows(m, g);
 		m->time_ns += overflow_ns(m);
 		lift_ahead(m, g, run_ns);
 		look_ahead(m, g);

@@ -172,9 +172,10 @@ double model_run(struct plan_model *model, const double *level, double limit_ns)
 int model_actions(struct plan_model *model, const double *level, double *reached,
 		  struct plan_action **out, uint32_t *nr);
 
-/* By stage_life, for a search to change: whether its parts come and go, for which level has their
- * room. */
-bool *model_streams(struct plan_model *model);
+/* By stage_life, for a search to change: what its parts do, for which level has the room. Other
+ * than none only where stage_life has room for them, and in or out only where they are all of the
+ * life; out only where nothing is written. */
+enum plan_flow *model_flows(struct plan_model *model);
 
 /* The blocks of each tracked life that are far when they are not resident, for a search to change;
  * and whether the last run, which had no limit, needed all of the room near. With two places

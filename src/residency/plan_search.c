@@ -23,7 +23,7 @@
 #define TINY_BLOCK 1e-6
 /* What parts that come and go have to gain in all: they cross the link in each loop, which others
  * may need. */
-#define GAIN_STREAM 0.02
+#define GAIN_FLOW 0.02
 /* What has to be gained by having some on the host for which there is room near. */
 #define GAIN_FAR 0.02
 /* What a repeated descent has to gain for another one. */
@@ -35,11 +35,12 @@ struct search {
 	struct plan_model *model;
 	const struct ties *ties; /* levels that are set together; NULL: each by itself */
 	double *level;		 /* by stage_life */
-	bool *streams; /* by stage_life: the level is for parts that come and go, and is set */
-	bool may_stream;
+	enum plan_flow *flow;	 /* by stage_life; if it is not none, the level goes with it */
+	bool may_flow;
 	bool whole;   /* levels are whole blocks, as those that are followed will be */
 	bool may_far; /* some may be far though all has room near */
 	double *far;  /* by tracked life */
+	enum plan_flow *saved_flow; /* room for all; where they may */
 	struct rejected *rejected;
 	double best_ns;
 	double step;
@@ -94,7 +95,7 @@ static uint64_t hash_levels(const struct search *s)
 
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++) {
 		memcpy(&bits, &s->level[i], sizeof(bits));
-		hash = hash_mix(hash, bits ^ s->streams[i]);
+		hash = hash_mix(hash, bits ^ s->flow[i]);
 	}
 	for (uint32_t t = 0; s->input->nr_below > 1 && t < s->stages->nr_tracked; t++) {
 		memcpy(&bits, &s->far[t], sizeof(bits));
@@ -152,7 +153,7 @@ static bool try_pair(struct search *s, uint32_t i, uint32_t j)
 	double old_i = s->level[i], old_j = s->level[j];
 	double by = MIN(s->step, MIN(old_i, life_blocks(s, j) - old_j));
 
-	if (by <= 0 || s->streams[j])
+	if (by <= 0 || s->flow[j])
 		return false;
 	set_level(s, i, old_i - by);
 	set_level(s, j, old_j + by);
@@ -185,7 +186,7 @@ static bool try_near(struct search *s, double near, uint32_t i, uint32_t j)
 {
 	double old_i = s->level[i], old_j = s->level[j];
 
-	if (near <= 0 || near >= life_blocks(s, i) || s->streams[j])
+	if (near <= 0 || near >= life_blocks(s, i) || s->flow[j])
 		return false;
 	set_level(s, i, life_blocks(s, i) - near);
 	set_level(s, j, clip(old_j + old_i - s->level[i], life_blocks(s, j)));
@@ -204,7 +205,7 @@ static void shift_levels(struct search *s, uint32_t life, double by)
 	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++) {
 		const uint32_t i = stages->visit[v];
 
-		if (!s->streams[i] && !follows(s, i))
+		if (!s->flow[i] && !follows(s, i))
 			set_level(s, i, clip(s->level[i] + by, stages->blocks[life]));
 	}
 }
@@ -265,11 +266,52 @@ static void give_room(struct search *s, const struct stage *stage, double room)
 	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 		const double more = MIN(room, life_blocks(s, i) - s->level[i]);
 
-		if (more <= 0 || s->streams[i] || is_set(s, s->stages->life[i].life))
+		if (more <= 0 || s->flow[i] || is_set(s, s->stages->life[i].life))
 			continue;
 		s->level[i] += more;
 		room -= more;
 	}
+}
+
+/* Keep levels and flows as they are, and take them back. */
+static void keep(const struct search *s, double *saved)
+{
+	memcpy(saved, s->level, s->stages->nr_lives * sizeof(*saved));
+	memcpy(s->saved_flow, s->flow, s->stages->nr_lives * sizeof(*s->flow));
+}
+
+static bool accept_or_restore(struct search *s, const double *saved)
+{
+	s->work += s->stages->nr_lives;
+	if (accept(s))
+		return true;
+	memcpy(s->level, saved, s->stages->nr_lives * sizeof(*saved));
+	memcpy(s->flow, s->saved_flow, s->stages->nr_lives * sizeof(*s->flow));
+	return false;
+}
+
+/* Whether parts can do that. To come only, or to go, they are to be all of the life; to go, they
+ * are not to be written. */
+static bool can_flow(const struct search *s, uint32_t i, enum plan_flow flow)
+{
+	const struct stage_life *life = &s->stages->life[i];
+
+	if (flow == FLOW_NONE || (flow == FLOW_THROUGH && life->room))
+		return true;
+	return life->room && life->span == s->stages->blocks[life->life] &&
+	       !(flow == FLOW_OUT && life->written);
+}
+
+/* Set what parts do in a stage; others there get the room that this leaves. */
+static void set_flow(struct search *s, uint32_t i, enum plan_flow flow)
+{
+	const struct stage_life *life = &s->stages->life[i];
+	const double old = s->level[i];
+
+	s->flow[i] = flow;
+	s->level[i] = flow == FLOW_THROUGH ? life->room : life_blocks(s, i);
+	if (flow == FLOW_THROUGH)
+		give_room(s, &s->stages->stage[life->stage], old - life->room);
 }
 
 /* Try to have the parts of a life come and go in all loops where they can, or in none, as they are
@@ -278,50 +320,66 @@ static bool try_stream(struct search *s, uint32_t life, double *saved)
 {
 	const struct stages *stages = s->stages;
 	bool any = false;
-	memcpy(saved, s->level, stages->nr_lives * sizeof(*saved));
+
+	keep(s, saved);
 	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++) {
 		const uint32_t i = stages->visit[v];
-		const double room = stages->life[i].room;
 
 		if (!stages->life[i].room)
 			continue;
 		any = true;
-		s->streams[i] = !s->streams[i];
-		s->level[i] = s->streams[i] ? room : 0;
-		if (s->streams[i])
-			give_room(s, &stages->stage[stages->life[i].stage], saved[i] - room);
+		if (!s->flow[i]) {
+			set_flow(s, i, FLOW_THROUGH);
+		} else {
+			s->flow[i] = FLOW_NONE;
+			s->level[i] = 0;
+		}
 	}
-	s->work += stages->nr_lives;
-	if (!any)
-		return false;
-	if (accept(s))
-		return true;
-	memcpy(s->level, saved, stages->nr_lives * sizeof(*saved));
-	for (uint32_t v = stages->first_visit[life]; v < stages->first_visit[life + 1]; v++)
-		s->streams[stages->visit[v]] ^= stages->life[stages->visit[v]].room != 0;
+	return any && accept_or_restore(s, saved);
+}
+
+/* Try to have the parts of a life do something else in one loop. saved: room for all levels. */
+static bool try_flow(struct search *s, uint32_t i, double *saved)
+{
+	for (enum plan_flow flow = FLOW_NONE; flow <= FLOW_OUT; flow++) {
+		if (flow == s->flow[i] || !can_flow(s, i, flow))
+			continue;
+		keep(s, saved);
+		set_flow(s, i, flow);
+		if (accept_or_restore(s, saved))
+			return true;
+	}
 	return false;
 }
 
-/* Try to have the parts of a life come and go in one loop, or not there. saved: room for all
- * levels. */
-static bool try_stream_here(struct search *s, uint32_t i, double *saved)
+/* Try to have a life come in one loop, stay in the uses after it, and go in another one. saved:
+ * room for all levels. */
+static bool try_carry(struct search *s, uint32_t life, uint32_t from, uint32_t to, double *saved)
 {
 	const struct stages *stages = s->stages;
-	const double room = stages->life[i].room, old = s->level[i];
+	const uint32_t first = stages->first_visit[life], end = stages->first_visit[life + 1];
+	uint32_t v = from;
 
-	if (!stages->life[i].room)
+	if (!can_flow(s, stages->visit[from], FLOW_IN) || !can_flow(s, stages->visit[to], FLOW_OUT))
 		return false;
-	memcpy(saved, s->level, stages->nr_lives * sizeof(*saved));
-	s->work += stages->nr_lives;
-	s->streams[i] = !s->streams[i];
-	s->level[i] = s->streams[i] ? room : life_blocks(s, i);
-	if (s->streams[i])
-		give_room(s, &stages->stage[stages->life[i].stage], old - room);
-	if (accept(s))
-		return true;
-	memcpy(s->level, saved, stages->nr_lives * sizeof(*saved));
-	s->streams[i] = !s->streams[i];
-	return false;
+	keep(s, saved);
+	set_flow(s, stages->visit[from], FLOW_IN);
+	while ((v = v + 1 < end ? v + 1 : first) != to)
+		set_flow(s, stages->visit[v], FLOW_NONE);
+	set_flow(s, stages->visit[to], FLOW_OUT);
+	return accept_or_restore(s, saved);
+}
+
+/* Try what a life's parts can do in several loops. */
+static bool pass_flows(struct search *s, uint32_t life, double *saved)
+{
+	const uint32_t first = s->stages->first_visit[life], end = s->stages->first_visit[life + 1];
+	bool better = try_stream(s, life, saved);
+
+	for (uint32_t from = first; from < end; from++)
+		for (uint32_t to = first; to < end && !is_done(s); to++)
+			better |= from != to && try_carry(s, life, from, to, saved);
+	return better;
 }
 
 /* Try what level i of stage g can give others, or take. */
@@ -412,13 +470,13 @@ static bool pass(struct search *s, double *saved)
 
 	for (uint32_t t = 0; t < s->stages->nr_tracked && !is_done(s); t++)
 		if (!is_set(s, t) && !follows(s, s->stages->visit[s->stages->first_visit[t]]))
-			better |= (s->may_stream && try_stream(s, t, saved)) ||
+			better |= (s->may_flow && pass_flows(s, t, saved)) ||
 				  try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
 	for (uint32_t i = 0; i < s->stages->nr_lives && !is_done(s); i++) {
 		if (is_set(s, s->stages->life[i].life))
 			continue;
-		better |= s->may_stream && try_stream_here(s, i, saved);
-		if (!s->streams[i] && !follows(s, i))
+		better |= s->may_flow && s->stages->life[i].room && try_flow(s, i, saved);
+		if (!s->flow[i] && !follows(s, i))
 			better |= pass_level(s, s->stages->life[i].stage, i, saved);
 	}
 	s->work += s->stages->nr_tracked + s->stages->nr_lives;
@@ -542,7 +600,7 @@ static void descend(struct search *s, double compute_ns, double *saved, uint64_t
 /* Levels, what comes and goes, and what is far, kept aside. */
 struct found {
 	double *level, *far;
-	bool *streams;
+	enum plan_flow *flow;
 	double ns;
 };
 
@@ -550,22 +608,22 @@ static int found_init(const struct search *s, struct found *found)
 {
 	found->level = malloc((s->stages->nr_lives + 1u) * sizeof(double));
 	found->far = malloc((s->stages->nr_tracked + 1u) * sizeof(double));
-	found->streams = malloc((s->stages->nr_lives + 1u) * sizeof(bool));
-	return found->level && found->far && found->streams ? 0 : -ENOMEM;
+	found->flow = malloc((s->stages->nr_lives + 1u) * sizeof(*found->flow));
+	return found->level && found->far && found->flow ? 0 : -ENOMEM;
 }
 
 static void found_fini(struct found *found)
 {
 	free(found->level);
 	free(found->far);
-	free(found->streams);
+	free(found->flow);
 }
 
 static void found_keep(const struct search *s, struct found *found)
 {
 	memcpy(found->level, s->level, s->stages->nr_lives * sizeof(double));
 	memcpy(found->far, s->far, s->stages->nr_tracked * sizeof(double));
-	memcpy(found->streams, s->streams, s->stages->nr_lives * sizeof(bool));
+	memcpy(found->flow, s->flow, s->stages->nr_lives * sizeof(*s->flow));
 	found->ns = s->best_ns;
 }
 
@@ -573,7 +631,7 @@ static void found_restore(struct search *s, const struct found *found)
 {
 	memcpy(s->level, found->level, s->stages->nr_lives * sizeof(double));
 	memcpy(s->far, found->far, s->stages->nr_tracked * sizeof(double));
-	memcpy(s->streams, found->streams, s->stages->nr_lives * sizeof(bool));
+	memcpy(s->flow, found->flow, s->stages->nr_lives * sizeof(*s->flow));
 	s->best_ns = found->ns;
 }
 
@@ -650,7 +708,6 @@ static void search_whole(struct search *s, double compute_ns, double *saved)
 	if (s->input->nr_below > 1)
 		return;
 	s->whole = true;
-	s->may_stream = false;
 	s->work_max = work_max;
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
 		s->level[i] = round(s->level[i]);
@@ -662,7 +719,7 @@ static void search_whole(struct search *s, double compute_ns, double *saved)
 	}
 }
 
-static bool can_stream(const struct search *s)
+static bool any_can_flow(const struct search *s)
 {
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
 		if (s->stages->life[i].room)
@@ -670,21 +727,24 @@ static bool can_stream(const struct search *s)
 	return false;
 }
 
-/* Search once more, with streams, from the beginning: what is best without has its rooms elsewhere.
- * For half as much work again; the plan counts if it gains enough. */
-static void search_streams(struct search *s, double *saved, const struct found *start,
-			   struct found *first)
+/* Search once more, with parts that come and go, from the beginning: what is best without has its
+ * rooms elsewhere. For half as much work again; the plan counts if it gains enough. */
+static void search_flows(struct search *s, double *saved, const struct found *start,
+			 struct found *first)
 {
 	const uint64_t work_max = search_limit(s->input);
 
-	if (!can_stream(s))
+	s->saved_flow = any_can_flow(s) ? malloc(s->stages->nr_lives * sizeof(*s->flow)) : NULL;
+	if (!s->saved_flow)
 		return;
-	s->may_stream = true;
+	s->may_flow = true;
 	found_keep(s, first);
 	found_restore(s, start);
 	descend(s, 0, saved, work_max + work_max / 2);
-	if (s->best_ns > first->ns * (1 - GAIN_STREAM))
+	s->may_flow = false;
+	if (s->best_ns > first->ns * (1 - GAIN_FLOW))
 		found_restore(s, first);
+	free(s->saved_flow);
 }
 
 double plan_search(const struct plan_input *input, const struct stages *stages,
@@ -694,7 +754,7 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 			   .stages = stages,
 			   .model = model,
 			   .level = level,
-			   .streams = model_streams(model),
+			   .flow = model_flows(model),
 			   .far = model_far_levels(model),
 			   .rejected = rejected_create(),
 			   .work = *work};
@@ -709,7 +769,7 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 	else {
 		search(&s, saved, rank, &start, &first);
 		search_far(&s, saved, rank, &start, &first, &far);
-		search_streams(&s, saved, &start, &first);
+		search_flows(&s, saved, &start, &first);
 		search_whole(&s, all_compute_ns(input), saved);
 	}
 	*work = all_work(&s);
@@ -731,7 +791,7 @@ double plan_search_from(const struct plan_input *input, const struct stages *sta
 			   .model = model,
 			   .ties = ties,
 			   .level = level,
-			   .streams = model_streams(model),
+			   .flow = model_flows(model),
 			   .far = model_far_levels(model),
 			   .rejected = rejected_create(),
 			   .work = *work};

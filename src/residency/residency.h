@@ -125,8 +125,8 @@ struct planner {
 	struct range **life;	 /* by the plan's life: its range now, or NULL */
 	uint32_t *life_of_event; /* by event of the period, counted from plan_event: ALLOC only */
 	uint32_t *step_of_event; /* by event of the period: BEGIN only */
-	uint32_t *streaming;	 /* lives of which parts come and go in some stage */
-	uint32_t nr_streaming;
+	uint32_t *flowing;	 /* lives of which parts come and go in some stage */
+	uint32_t nr_flowing;
 	uint64_t windows_event;	    /* the record's next event, and the brackets done, */
 	bracket_seq_t windows_done; /* when these were looked at last */
 	uint64_t plan_event;	    /* the first event of the plan's first period, */
@@ -335,8 +335,11 @@ bool schedule_wants_times(const struct planner *p);
  * it has no opinion. */
 uint32_t schedule_level(const struct range *range);
 
-/* Whether parts of it come and go there. */
-bool schedule_streams(const struct range *range);
+/* The sum of the levels of all that the stage of the newest bracket uses, but for what goes. */
+uint64_t schedule_levels(const struct planner *p);
+
+/* What the loop does there with parts of it. */
+enum plan_flow schedule_flow(const struct range *range);
 
 /* The same in its next use after that bracket; nr_blocks when it has none. */
 uint32_t schedule_next_level(const struct range *range);

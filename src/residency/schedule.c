@@ -117,15 +117,20 @@ uint32_t schedule_level(const struct range *range)
 	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : plan_level(p->plan, stage_now(p), t);
 }
 
-bool schedule_streams(const struct range *range)
+uint64_t schedule_levels(const struct planner *p)
+{
+	return p->plan->levels[stage_now(p)];
+}
+
+enum plan_flow schedule_flow(const struct range *range)
 {
 	const struct planner *p = range->residency->planner;
 	uint32_t t;
 
 	if (!range_follows_plan(range) || schedule_is_new(p))
-		return false;
+		return FLOW_NONE;
 	t = tracked_as(p, range);
-	return t != PLAN_UNTRACKED && plan_streams(p->plan, stage_now(p), t);
+	return t == PLAN_UNTRACKED ? FLOW_NONE : plan_flow(p->plan, stage_now(p), t);
 }
 
 uint32_t schedule_next_level(const struct range *range)

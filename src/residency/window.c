@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts that come and go: where a plan says that a life streams, a loop uses another part of it in
- * each iteration. The record of the period before says which part the next launches use: these are
- * brought, as many as the plan has room for, and what is behind leaves. The bracket that uses a
- * part brings what is still missing of it (place.c).
+ * Parts that come and go: a loop uses another part of a life in each iteration, and the plan says
+ * what is done with them (enum plan_flow). The record of the period before says which part the next
+ * launches use: these are brought, as many as the plan has room for. What is behind leaves, unless
+ * it is to stay. The bracket that uses a part brings what is still missing of it (place.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 /* What is wanted of one life, next part first. */
 struct wanted {
 	struct range *range;
+	bool stays; /* what is behind */
 	uint32_t nr_parts, nr_blocks, room;
 	struct {
 		uint32_t first, nr;
@@ -25,23 +26,23 @@ struct wanted {
 int window_list(struct planner *p)
 {
 	const struct plan *plan = p->plan;
-	bool *streams = calloc(plan->nr_tracked + 1u, sizeof(*streams));
+	bool *flows = calloc(plan->nr_tracked + 1u, sizeof(*flows));
 	uint32_t *list = malloc((p->nr_lives + 1u) * sizeof(*list)), nr = 0;
 
-	if (!streams || !list) {
-		free(streams);
+	if (!flows || !list) {
+		free(flows);
 		free(list);
 		return -1;
 	}
 	for (uint32_t t = 0; t < plan->nr_tracked; t++)
 		for (uint32_t v = plan->first_visit[t]; v < plan->first_visit[t + 1]; v++)
-			streams[t] |= plan->visit[v].streams;
+			flows[t] |= plan->visit[v].flow != FLOW_NONE;
 	for (uint32_t life = 0; life < p->nr_lives; life++)
-		if (plan->tracked[life] != PLAN_UNTRACKED && streams[plan->tracked[life]])
+		if (plan->tracked[life] != PLAN_UNTRACKED && flows[plan->tracked[life]])
 			list[nr++] = life;
-	free(streams);
-	p->streaming = list;
-	p->nr_streaming = nr;
+	free(flows);
+	p->flowing = list;
+	p->nr_flowing = nr;
 	return 0;
 }
 
@@ -70,20 +71,26 @@ static bool add_part(struct wanted *wanted, uint32_t first, uint32_t nr)
 	return true;
 }
 
-/* Add what an event of the period uses of the life, in a stage where it streams. @return false:
- * there is no room for more */
+/* Add what an event of the period uses of the life, in a stage where its parts come or go: to go,
+ * all from there on is still wanted. @return false: there is no room for more */
 static bool add_event(const struct planner *p, struct wanted *wanted, const struct event *event,
 		      uint32_t stage, uint32_t tracked)
 {
 	const struct record_use *uses = record_uses(&p->record, event);
+	const enum plan_flow flow = plan_flow(p->plan, stage, tracked);
 
-	if (!plan_streams(p->plan, stage, tracked))
+	if (flow == FLOW_NONE)
 		return true;
 	wanted->room = plan_level(p->plan, stage, tracked);
-	for (uint32_t u = 0; u < event->nr_uses; u++)
+	wanted->stays |= flow == FLOW_IN;
+	for (uint32_t u = 0; u < event->nr_uses; u++) {
+		const uint32_t first = uses[u].first;
+
 		if (uses[u].life == wanted->range->life &&
-		    !add_part(wanted, uses[u].first, uses[u].nr))
+		    !add_part(wanted, first,
+			      flow == FLOW_OUT ? wanted->range->nr_blocks - first : uses[u].nr))
 			return false;
+	}
 	return true;
 }
 
@@ -164,18 +171,18 @@ int window_advance(struct weir_space *space, struct planner *p)
 		p->windows_event != p->record.next_event || p->windows_done != space->done_seq;
 	int err = 0;
 
-	if (!p->nr_streaming || !is_new || schedule_is_new(p))
+	if (!p->nr_flowing || !is_new || schedule_is_new(p))
 		return 0;
 	p->windows_event = p->record.next_event;
 	p->windows_done = space->done_seq;
-	for (uint32_t s = 0; s < p->nr_streaming && !err; s++) {
-		const uint32_t life = p->streaming[s], tracked = p->plan->tracked[life];
+	for (uint32_t n = 0; n < p->nr_flowing && !err; n++) {
+		const uint32_t life = p->flowing[n], tracked = p->plan->tracked[life];
 		struct wanted wanted = {.range = p->life[life]};
 
 		if (!wanted.range)
 			continue;
 		find_wanted(p, tracked, &wanted);
-		if (wanted.nr_parts || !plan_level_max(p->plan, tracked))
+		if (!wanted.stays && (wanted.nr_parts || !plan_level_max(p->plan, tracked)))
 			err = leave(space, p, &wanted);
 		if (!err)
 			err = bring(space, p, &wanted);

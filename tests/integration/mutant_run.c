@@ -362,7 +362,7 @@ static bool run(bool near)
 		iteration(x);
 		if (n % 5 == 4)
 			interlude(x);
-		for (int i = 1; near && n % 3 == 2 && i <= 4; i++)
+		for (int i = 1; near && i <= 4; i++)
 			take_back(i);
 		if (n % 4 == 3)
 			compare(&x[n / 4], "between");

@@ -345,7 +345,7 @@ static void look_bad(struct program *p)
 	for (uint32_t d = 0; d < p->t.space->nr_devices; d++) {
 		struct planner *planner = &p->t.space->residency->planner[d];
 
-		nr_streamed += planner->plan && planner->nr_streaming > 0;
+		nr_streamed += planner->plan && planner->nr_flowing > 0;
 		if (planner->nr_plans_made < 2 || planner->settled || !planner->tried ||
 		    !chance(p, 60))
 			continue;

@@ -27,10 +27,12 @@ struct program {
 	struct test_space t;
 	struct test_random random;
 	struct parts parts[RANGES];
-	uint8_t *whole;
+	uint8_t *whole, *other; /* of so many blocks, and of one */
 	uint32_t nr_whole, next_seed;
 	bool writes[RANGES];
-	uint32_t nr_streamed; /* passes in which parts came and went */
+	bool twice;	      /* a pass has two loops over each range */
+	uint32_t nr_streamed; /* passes in which parts came and went, */
+	uint32_t nr_stayed;   /* and in which some came to stay, or went without having come */
 };
 
 static bool chance(struct program *p, uint32_t percent)
@@ -49,13 +51,14 @@ static void parts_alloc(struct program *p, struct parts *parts)
 	}
 }
 
-/* A bracket of a part: each of its blocks is read, or changed. */
+/* A bracket of a part: each of its blocks is read, or changed; and all of another range is read. */
 static void parts_use(struct program *p, struct parts *parts, uint32_t first, uint32_t nr,
-		      bool writes)
+		      bool writes, uint8_t *all)
 {
 	const enum weir_use_kind kind = writes ? WEIR_WRITE : WEIR_READ;
+	const uint32_t nr_all = all == p->whole ? p->nr_whole : 1;
 	struct weir_use use[2] = {use_of(parts->addr + first * BLOCK, nr * BLOCK, kind),
-				  use_of(p->whole, p->nr_whole * BLOCK, WEIR_READ)};
+				  use_of(all, nr_all * BLOCK, WEIR_READ)};
 
 	use[0].read_bytes *= 32;
 	assert_int_equal(weir_begin(p->t.space, p->t.stream[0], use, 2), 0);
@@ -65,7 +68,7 @@ static void parts_use(struct program *p, struct parts *parts, uint32_t first, ui
 		do_launch(&p->t, 0, parts->addr + b * BLOCK, BLOCK, kind, parts->seed[b], put);
 		parts->seed[b] = writes ? put : parts->seed[b];
 	}
-	do_launch(&p->t, 0, p->whole, p->nr_whole * BLOCK, WEIR_READ, 1, 0);
+	do_launch(&p->t, 0, all, nr_all * BLOCK, WEIR_READ, 1, 0);
 	do_end(&p->t, 0);
 }
 
@@ -88,7 +91,7 @@ static void disturb(struct program *p)
 		parts_alloc(p, parts);
 		break;
 	case 1:
-		parts_use(p, parts, 0, parts->nr, chance(p, 50));
+		parts_use(p, parts, 0, parts->nr, chance(p, 50), p->whole);
 		break;
 	case 2: /* -EBUSY: what is open holds the rest */
 		err = weir_space_set_budget(p->t.space, GPU0,
@@ -104,31 +107,47 @@ static void disturb(struct program *p)
 		parts_read(p, parts);
 		break;
 	default:
-		parts_use(p, parts, at, 1, true);
+		parts_use(p, parts, at, 1, true, p->other);
 	}
+}
+
+static void loop(struct program *p, uint32_t r, bool odd, bool writes, uint8_t *all)
+{
+	struct parts *parts = &p->parts[r];
+
+	for (uint32_t b = 0; b + parts->step <= parts->nr; b += parts->step) {
+		parts_use(p, parts, b, parts->step, writes, all);
+		if (odd && chance(p, 4))
+			disturb(p);
+		if (odd && chance(p, 2))
+			break;
+	}
+}
+
+/* Whether the plan has parts that come to stay, or go without having come. */
+static bool has_stays(const struct plan *plan)
+{
+	for (uint32_t v = 0; plan && v < plan->first_visit[plan->nr_tracked]; v++)
+		if (plan->visit[v].flow == FLOW_IN || plan->visit[v].flow == FLOW_OUT)
+			return true;
+	return false;
 }
 
 static void pass(struct program *p)
 {
 	const bool odd = chance(p, 30);
 
-	for (uint32_t r = 0; r < RANGES; r++) {
-		struct parts *parts = &p->parts[r];
-
-		for (uint32_t b = 0; b + parts->step <= parts->nr; b += parts->step) {
-			parts_use(p, parts, b, parts->step, p->writes[r]);
-			if (odd && chance(p, 4))
-				disturb(p);
-			if (odd && chance(p, 2))
-				break;
-		}
-	}
+	for (uint32_t r = 0; r < RANGES; r++)
+		loop(p, r, odd, p->writes[r], p->whole);
+	for (uint32_t r = 0; p->twice && r < RANGES; r++)
+		loop(p, r, odd, false, p->other);
 	do_check(&p->t);
-	p->nr_streamed += p->t.space->residency->planner[0].nr_streaming > 0;
+	p->nr_streamed += p->t.space->residency->planner[0].nr_flowing > 0;
+	p->nr_stayed += has_stays(p->t.space->residency->planner[0].plan);
 }
 
-/* @return passes in which parts came and went */
-static uint32_t run(uint32_t seed)
+/* @return passes in which parts came and went; stayed: those in which some did only one of that */
+static uint32_t run(uint32_t seed, uint64_t *stayed)
 {
 	struct program p = {.random = {seed}, .next_seed = 2};
 
@@ -136,6 +155,9 @@ static uint32_t run(uint32_t seed)
 	p.nr_whole = 1 + random_below(&p.random, GPU_BLOCKS - 4);
 	p.whole = do_alloc(&p.t, p.nr_whole * BLOCK, 0);
 	do_fill(&p.t, 0, p.whole, p.nr_whole * BLOCK, 1);
+	p.other = do_alloc(&p.t, BLOCK, 0);
+	do_fill(&p.t, 0, p.other, BLOCK, 1);
+	p.twice = chance(&p, 50);
 	for (uint32_t r = 0; r < RANGES; r++) {
 		parts_alloc(&p, &p.parts[r]);
 		p.writes[r] = chance(&p, 50);
@@ -146,6 +168,7 @@ static uint32_t run(uint32_t seed)
 	for (uint32_t r = 0; r < RANGES; r++)
 		parts_read(&p, &p.parts[r]);
 	test_space_close(&p.t);
+	*stayed += p.nr_stayed;
 	return p.nr_streamed;
 }
 
@@ -153,12 +176,13 @@ static void test_window_random(void **state)
 {
 	static const struct test_amount programs = {8, 3, 2000};
 	const uint64_t nr = test_amount(NULL, programs);
-	uint64_t nr_streamed = 0;
+	uint64_t nr_streamed = 0, nr_stayed = 0;
 
 	(void)state;
 	for (uint32_t n = 0; n < nr; n++)
-		nr_streamed += run(1 + n);
+		nr_streamed += run(1 + n, &nr_stayed);
 	assert_true(nr_streamed > nr);
+	assert_true(nr_stayed > nr / 2);
 }
 
 int main(void)

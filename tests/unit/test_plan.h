@@ -119,8 +119,14 @@ static inline bool has_move(const struct plan *plan, uint32_t life, enum plan_mo
 	return false;
 }
 
-/* Stage g of a plan that is followed: what dies, the actions due at once, the levels, and the
- * actions for later stages, which are carried out while it runs. */
+static inline void raise_to_levels(const struct plan *plan, uint32_t g, double resident[])
+{
+	for (uint32_t t = 0; t < plan->nr_tracked; t++)
+		resident[t] = fmax(resident[t], plan_level(plan, g, t));
+}
+
+/* Stage g of a plan that is followed: what dies, the actions due at once, the levels, what goes
+ * meanwhile, and the actions for later stages, which are carried out while it runs. */
 static inline void follow_stage(const struct plan *plan, uint32_t g, double resident[])
 {
 	for (uint32_t t = 0; t < plan->nr_tracked; t++)
@@ -138,8 +144,12 @@ static inline void follow_stage(const struct plan *plan, uint32_t g, double resi
 			*blocks = a->move == PLAN_EVICT ? fmin(*blocks, a->nr_blocks)
 							: fmax(*blocks, a->nr_blocks);
 		}
+		if (ahead)
+			continue;
+		raise_to_levels(plan, g, resident);
 		for (uint32_t t = 0; t < plan->nr_tracked; t++)
-			resident[t] = fmax(resident[t], plan_level(plan, g, t));
+			if (plan_flow(plan, g, t) == FLOW_OUT)
+				resident[t] = 0;
 	}
 }
 
@@ -156,7 +166,7 @@ static inline void check_room(const struct plan *plan, double budget)
 		follow_stage(plan, g, resident);
 		for (uint32_t t = 0; t < plan->nr_tracked; t++) {
 			sum += resident[t];
-			if (plan_streams(plan, g, t))
+			if (plan_flow(plan, g, t) == FLOW_THROUGH)
 				resident[t] = 0;
 		}
 		assert_true(sum <= budget + 0.5 * plan->nr_tracked);
