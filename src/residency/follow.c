@@ -446,7 +446,8 @@ static bool run_action(struct weir_space *space, struct planner *p, struct pendi
 				     : run_evict(space, p, a, range);
 }
 
-/* One pass over what is pending, in order; a fetch that waits keeps later ones from its chunk. */
+/* One pass over what is pending, in order; a fetch that waits keeps later ones from its chunk, but
+ * for those that the program waits for. */
 static void pending_run(struct weir_space *space, struct planner *p)
 {
 	uint32_t kept = 0;
@@ -458,7 +459,9 @@ static void pending_run(struct weir_space *space, struct planner *p)
 			   (a->move == PLAN_EVICT && p->host_stage >= a->from &&
 			    !space_nr_to_leave(space, p->own));
 
-		if (may && !(a->move == PLAN_FETCH && fetch_waits) && run_action(space, p, a))
+		if (a->move == PLAN_FETCH && a->due > p->host_stage)
+			may &= !fetch_waits;
+		if (may && run_action(space, p, a))
 			continue;
 		fetch_waits |= a->move == PLAN_FETCH;
 		p->pending[kept++] = *a;

@@ -658,27 +658,26 @@ static double bring(struct plan_model *m, uint32_t g, uint32_t i, double blocks,
 {
 	const struct stage_life *life = &m->stages->life[i];
 	const struct plan_below *last = &m->input->below[m->input->nr_below - 1];
+	const bool later = m->flow[i] == FLOW_IN;
 	struct model_life *l = &m->life[life->life];
-	double part[PLAN_BELOW_MAX];
+	double part[PLAN_BELOW_MAX] = {0};
 
-	l->coming = m->flow[i] == FLOW_IN ? blocks : 0;
-	if (m->flow[i] != FLOW_IN) {
+	l->coming = later ? blocks : 0;
+	if (!later) {
 		split_coming(m, life->life, blocks, part);
 		take_in(m, life->life, blocks, life->overwritten);
-		if (m->flow[i] == FLOW_NONE || m->flow[i] == FLOW_OUT)
+		if (m->flow[i] != FLOW_THROUGH)
 			map_in_place(m, life->life);
 	}
 	l->least = MIN(l->least, l->resident);
 	if (m->reached)
 		m->reached[i] = l->resident + l->coming;
-	if (m->flow[i] == FLOW_IN)
+	if (later)
 		return MAX(0, life->span - l->resident - blocks) * CROWDED *
 		       (last->in_ns + last->out_ns);
-	if (life->overwritten)
-		return 0;
-	for (uint32_t k = 0; k < m->input->nr_below; k++)
+	for (uint32_t k = 0; k < m->input->nr_below && !life->overwritten; k++)
 		in[k] += part[k];
-	if (m->flow[i] != FLOW_THROUGH)
+	if (m->flow[i] != FLOW_THROUGH && !life->overwritten)
 		record_action(m, PLAN_FETCH, life->life, blocks, g, g);
 	return 0;
 }
