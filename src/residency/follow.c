@@ -378,10 +378,13 @@ static uint64_t nr_reserved(const struct weir_space *space, const struct planner
 
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		const struct range *range = space->range[r];
+		uint32_t level;
 
-		if (range->residency->planner == p && range->residency->plan_life >= 0 &&
-		    schedule_flow(range) != FLOW_OUT)
-			there += MIN(range_nr_resident(range), schedule_level(range));
+		if (range->residency->planner != p || range->residency->plan_life < 0 ||
+		    schedule_flow(range) == FLOW_OUT)
+			continue;
+		level = schedule_level(range);
+		there += level == DECIDE_UNKNOWN ? 0 : MIN(range_nr_resident(range), level);
 	}
 	return levels - MIN(levels, there);
 }
@@ -396,11 +399,9 @@ static uint64_t nr_free(const struct weir_space *space, place_t own)
 	return nr;
 }
 
-/* Whether an action for a later stage has room now, beside all that the program's stage uses. */
-static bool has_room_ahead(const struct weir_space *space, const struct planner *p,
-			   const struct pending_action *a)
+bool follow_has_room_ahead(const struct weir_space *space, const struct planner *p)
 {
-	return a->due <= p->host_stage || nr_free(space, p->own) > nr_reserved(space, p);
+	return nr_free(space, p->own) > nr_reserved(space, p);
 }
 
 /* Fetch towards the action's level. @return whether it is finished. */
@@ -419,7 +420,7 @@ static bool run_fetch(struct weir_space *space, struct planner *p, struct pendin
 			    (from == space_host(space) && is_early(p, a)) ||
 			    is_busy(space_path(space, from, p->own)))
 				return false; /* it may still be on its way down */
-			if (!has_room_ahead(space, p, a))
+			if (a->due > p->host_stage && !follow_has_room_ahead(space, p))
 				return false;
 			chunk = room_planned(space, p->own,
 					     a->nr_blocks - range_nr_resident(range));

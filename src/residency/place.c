@@ -133,6 +133,7 @@ static int settle_on_behind(struct weir_space *space, const struct space_use *us
 	struct range *range = use->range;
 	bracket_seq_t first = 0;
 	bool freed;
+	int err;
 
 	if (!is_flowing(use) || schedule_flow(range) != FLOW_THROUGH ||
 	    range_nr_resident(range) < schedule_level(range))
@@ -143,8 +144,10 @@ static int settle_on_behind(struct weir_space *space, const struct space_use *us
 		if (!block_is_settled_at(&range->block[i], range->own) ||
 		    range_block_is_pinned(space, range, i))
 			continue;
-		if (room_is_idle(space, range, i))
-			return room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
+		if (room_is_idle(space, range, i)) {
+			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
+			return err == -ENOSPC ? 0 : err; /* it stays, and others may go */
+		}
 		if (seq > space->done_seq && (!first || seq < first))
 			first = seq;
 	}

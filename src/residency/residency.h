@@ -450,6 +450,10 @@ void follow_event(struct weir_space *space, struct planner *p, struct range *ran
  * the plan. */
 void follow_life(struct weir_space *space, enum event_kind kind, struct range *range);
 
+/* Whether chunks are free, or of freed ranges, beyond those that what the program's stage uses is
+ * still going to want: for what comes for later stages. There is a plan. */
+bool follow_has_room_ahead(const struct weir_space *space, const struct planner *p);
+
 /* Carry out the plan's actions that can be carried out now. Never waits. */
 void follow_advance(struct weir_space *space);
 

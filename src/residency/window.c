@@ -16,8 +16,9 @@
 /* What is wanted of one life, next part first. */
 struct wanted {
 	struct range *range;
-	bool stays; /* what is behind */
+	enum plan_flow flow; /* in the first of their stages, the newest bracket's or a later one */
 	uint32_t nr_parts, nr_blocks, room;
+	uint32_t nr_now; /* parts of the newest bracket's stage */
 	struct {
 		uint32_t first, nr;
 	} part[LOOK_MAX];
@@ -71,8 +72,8 @@ static bool add_part(struct wanted *wanted, uint32_t first, uint32_t nr)
 	return true;
 }
 
-/* Add what an event of the period uses of the life, in a stage where its parts come or go: to go,
- * all from there on is still wanted. @return false: there is no room for more */
+/* Add what an event of the period uses of the life, in a stage where its parts come or go. Where they
+ * go, all from there on is wanted until the stage ends. @return false: there is no room for more */
 static bool add_event(const struct planner *p, struct wanted *wanted, const struct event *event,
 		      uint32_t stage, uint32_t tracked)
 {
@@ -81,8 +82,11 @@ static bool add_event(const struct planner *p, struct wanted *wanted, const stru
 
 	if (flow == FLOW_NONE)
 		return true;
+	if (wanted->flow == FLOW_NONE)
+		wanted->flow = flow;
+	if (wanted->flow == FLOW_OUT && flow != FLOW_OUT)
+		return false;
 	wanted->room = plan_level(p->plan, stage, tracked);
-	wanted->stays |= flow == FLOW_IN;
 	for (uint32_t u = 0; u < event->nr_uses; u++) {
 		const uint32_t first = uses[u].first;
 
@@ -91,6 +95,8 @@ static bool add_event(const struct planner *p, struct wanted *wanted, const stru
 			      flow == FLOW_OUT ? wanted->range->nr_blocks - first : uses[u].nr))
 			return false;
 	}
+	if (stage == p->host_stage % p->plan->nr_stages)
+		wanted->nr_now = wanted->nr_parts;
 	return true;
 }
 
@@ -154,6 +160,8 @@ static int bring(struct weir_space *space, const struct planner *p, const struct
 				return 0;
 			if (!room_is_idle(space, range, i))
 				continue;
+			if (n >= wanted->nr_now && !follow_has_room_ahead(space, p))
+				return 0;
 			chunk = room_planned(space, p->own, 1);
 			if (!chunk)
 				return 0;
@@ -182,7 +190,8 @@ int window_advance(struct weir_space *space, struct planner *p)
 		if (!wanted.range)
 			continue;
 		find_wanted(p, tracked, &wanted);
-		if (!wanted.stays && (wanted.nr_parts || !plan_level_max(p->plan, tracked)))
+		if (wanted.flow != FLOW_IN &&
+		    (wanted.nr_parts || !plan_level_max(p->plan, tracked)))
 			err = leave(space, p, &wanted);
 		if (!err)
 			err = bring(space, p, &wanted);

@@ -14,13 +14,19 @@ static const struct weir_kernel work = {.name = "work"};
 
 /* What a pass saw. */
 struct seen {
-	uint32_t nr, nr_away; /* blocks that were used; and of them, that were not resident */
-	uint64_t nr_moved;    /* blocks that came in */
+	uint32_t nr, nr_away;  /* blocks that were used; and of them, that were not resident */
+	uint32_t most, fewest; /* blocks of the parts that were resident at once */
+	uint64_t nr_moved;     /* blocks that came in */
 };
 
 static void open_space(struct test_space *t, enum weir_data data)
 {
 	test_space_open(t, data, WEIR_PLANNED, BLOCK, GPU_BLOCKS, HOST_BLOCKS);
+}
+
+static uint32_t nr_resident(const struct test_space *t, void *addr)
+{
+	return range_nr_resident(range_find(t->space, addr));
 }
 
 /* One iteration: a part is used many times over, and all of the other range once. */
@@ -35,6 +41,7 @@ static void do_part(struct test_space *t, void *whole, uint8_t *part, enum weir_
 	assert_int_equal(weir_begin(t->space, t->stream[0], use, 2), 0);
 	seen->nr++;
 	seen->nr_away += get_block_memory(t, part) != GPU0;
+	seen->most = MAX(seen->most, nr_resident(t, part));
 	assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
 	do_end(t, 0);
 }
@@ -64,6 +71,7 @@ static struct seen run_loop(struct test_space *t, enum weir_use_kind kind, bool 
 			    bool syncs)
 {
 	uint8_t *whole = do_alloc(t, WHOLE * BLOCK, 0), *parts = do_alloc(t, PARTS * BLOCK, 0);
+	const struct weir_use all = use_of(whole, WHOLE * BLOCK, WEIR_READ);
 	const struct plan *first = NULL;
 	struct seen seen = {0};
 
@@ -78,7 +86,8 @@ static struct seen run_loop(struct test_space *t, enum weir_use_kind kind, bool 
 				do_sync(t);
 		}
 		/* So that this, and not a part of it, is what repeats. */
-		do_free(t, do_alloc(t, BLOCK, 0), 0);
+		assert_int_equal(weir_begin(t->space, t->stream[0], &all, 1), 0);
+		do_end(t, 0);
 		seen.nr_moved = nr_came(t) - seen.nr_moved;
 		if (first_again)
 			look_bad(t, &first);
@@ -106,11 +115,27 @@ static void test_window_parts_are_there(void **state)
 		assert_int_equal(t.space->residency->planner[0].nr_flowing, 1);
 		assert_int_equal(seen.nr, PARTS);
 		assert_true(seen.nr_away <= 2);
-		/* No part comes twice. */
+		/* No part comes twice, and however far ahead the program is, there are no more of
+		 * them than the plan has room for, and one that is on its way. */
 		assert_true(seen.nr_moved <= PARTS + 2);
+		assert_true(seen.most <= 3);
 		/* What was not written makes room without a copy: where the program is not far
 		 * ahead, the next part comes before its use. */
 		assert_true(written || !syncs || stats.nr_moves[WEIR_CAUSE_PREFETCH] >= 2 * PARTS);
+		do_check(&t);
+		test_space_close(&t);
+	}
+}
+
+/* A part that would have to be copied out, and has no room below, stays. */
+static void test_window_with_little_below(void **state)
+{
+	(void)state;
+	for (uint32_t nr_host = 23; nr_host <= 26; nr_host++) {
+		struct test_space t;
+
+		test_space_open(&t, WEIR_DATA_PHANTOM, WEIR_PLANNED, BLOCK, GPU_BLOCKS, nr_host);
+		assert_int_equal(run_loop(&t, WEIR_WRITE, false, false).nr, PARTS);
 		do_check(&t);
 		test_space_close(&t);
 	}
@@ -153,7 +178,7 @@ static void test_window_contents(void **state)
 	test_space_close(&t);
 }
 
-enum { LOOPS = 3, LATER = 24, LOOPS_GPU_BLOCKS = LATER + LOOPS + 2 };
+enum { LOOPS = 3, LATER = 24, OWN = 2, LOOPS_GPU_BLOCKS = LATER + LOOPS + OWN + 2 };
 
 /* What loops over parts use: each a range of its own, too, by which they differ. */
 struct loops {
@@ -161,27 +186,35 @@ struct loops {
 };
 
 /* A pass of three loops over the parts, the second one of short launches, and then twice all of
- * another range. @return blocks that came in */
-static uint64_t run_loops(struct test_space *t, const struct loops *loops, uint32_t *nr_away)
+ * another range. Each iteration has a temporary, too. syncs: the host waits for each. @return what
+ * was seen; fewest: in the last loop */
+static struct seen run_loops(struct test_space *t, const struct loops *loops, bool syncs)
 {
-	const uint64_t before = nr_came(t);
+	struct seen seen = {.nr_moved = nr_came(t), .fewest = PARTS};
 
 	for (uint32_t i = 0; i < LOOPS * PARTS; i++) {
 		uint8_t *part = loops->parts + i % PARTS * BLOCK;
-		struct weir_use use[2] = {use_of(part, BLOCK, WEIR_READ),
-					  use_of(loops->own[i / PARTS], BLOCK, WEIR_READ)};
+		uint8_t *temporary = do_alloc(t, OWN * BLOCK, 0);
+		struct weir_use use[3] = {use_of(part, BLOCK, WEIR_READ),
+					  use_of(loops->own[i / PARTS], BLOCK, WEIR_READ),
+					  use_of(temporary, OWN * BLOCK, WEIR_OVERWRITE)};
 		const struct weir_launch launch = {
 			.kernel = &work,
 			.uses = use,
-			.nr_uses = 2,
+			.nr_uses = 3,
 			.ops = i / PARTS == 1 ? 1e3 : 2e5,
 		};
 
 		use[0].read_bytes *= 64;
-		assert_int_equal(weir_begin(t->space, t->stream[0], use, 2), 0);
-		*nr_away += get_block_memory(t, part) != GPU0;
+		assert_int_equal(weir_begin(t->space, t->stream[0], use, 3), 0);
+		seen.nr_away += get_block_memory(t, part) != GPU0;
 		assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
 		do_end(t, 0);
+		do_free(t, temporary, 0);
+		if (syncs)
+			do_sync(t);
+		if (i / PARTS == LOOPS - 1)
+			seen.fewest = MIN(seen.fewest, nr_resident(t, loops->parts));
 	}
 	for (uint32_t i = 0; i < 2; i++) {
 		struct weir_use use = use_of(loops->later, LATER * BLOCK, WEIR_READ);
@@ -193,7 +226,8 @@ static uint64_t run_loops(struct test_space *t, const struct loops *loops, uint3
 		assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
 		do_end(t, 0);
 	}
-	return nr_came(t) - before;
+	seen.nr_moved = nr_came(t) - seen.nr_moved;
+	return seen;
 }
 
 static enum plan_flow flow_of(const struct test_space *t, uint8_t *parts, uint32_t stage)
@@ -223,8 +257,7 @@ static void test_window_parts_come_stay_and_go(void **state)
 	for (int syncs = 0; syncs < 2; syncs++) {
 		struct loops loops;
 		struct test_space t;
-		uint32_t nr_away = 0;
-		uint64_t nr = 0;
+		struct seen seen = {0};
 
 		test_space_open(&t, WEIR_DATA_PHANTOM, WEIR_PLANNED, BLOCK, LOOPS_GPU_BLOCKS,
 				HOST_BLOCKS);
@@ -236,16 +269,14 @@ static void test_window_parts_come_stay_and_go(void **state)
 			loops.own[loop] = do_alloc(&t, BLOCK, 0);
 			do_fill(&t, 0, loops.own[loop], BLOCK, 3);
 		}
-		for (uint32_t pass = 0; pass < WARM_UP; pass++) {
-			nr_away = 0;
-			nr = run_loops(&t, &loops, &nr_away);
-			if (syncs)
-				do_sync(&t);
-		}
+		for (uint32_t pass = 0; pass < WARM_UP; pass++)
+			seen = run_loops(&t, &loops, syncs);
 		assert_true(has_flow(&t, loops.parts, FLOW_IN));
 		assert_true(has_flow(&t, loops.parts, FLOW_OUT));
-		assert_int_equal(nr_away, 0);
-		assert_true(nr <= PARTS + LATER + 2);
+		assert_int_equal(seen.nr_away, 0);
+		assert_true(seen.nr_moved <= PARTS + LATER + 2);
+		/* Those behind have left, for what comes. */
+		assert_true(!syncs || seen.fewest <= 2);
 		do_check(&t);
 		test_space_close(&t);
 	}
@@ -255,6 +286,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_window_parts_are_there),
+		cmocka_unit_test(test_window_with_little_below),
 		cmocka_unit_test(test_window_contents),
 		cmocka_unit_test(test_window_parts_come_stay_and_go),
 	};
