@@ -72,8 +72,9 @@ static bool add_part(struct wanted *wanted, uint32_t first, uint32_t nr)
 	return true;
 }
 
-/* Add what an event of the period uses of the life, in a stage where its parts come or go. Where they
- * go, all from there on is wanted until the stage ends. @return false: there is no room for more */
+/* Add what an event of the period uses of the life, in a stage where its parts come or go. Where
+ * they go, all from there on is wanted until the stage ends. @return false: there is no room for
+ * more */
 static bool add_event(const struct planner *p, struct wanted *wanted, const struct event *event,
 		      uint32_t stage, uint32_t tracked)
 {
