@@ -370,40 +370,6 @@ static bool run_evict(struct weir_space *space, struct planner *p, struct pendin
 	return true;
 }
 
-/* Chunks of the device's own memory that what the stage uses is still going to want, but for what
- * only goes: its levels, less what is there. */
-static uint64_t nr_reserved(const struct weir_space *space, const struct planner *p)
-{
-	uint64_t there = 0, levels = schedule_levels(p);
-
-	for (uint32_t r = 0; r < space->nr_ranges; r++) {
-		const struct range *range = space->range[r];
-		uint32_t level;
-
-		if (range->residency->planner != p || range->residency->plan_life < 0 ||
-		    schedule_flow(range) == FLOW_OUT)
-			continue;
-		level = schedule_level(range);
-		there += level == DECIDE_UNKNOWN ? 0 : MIN(range_nr_resident(range), level);
-	}
-	return levels - MIN(levels, there);
-}
-
-/* Chunks that are free, or of freed ranges. */
-static uint64_t nr_free(const struct weir_space *space, place_t own)
-{
-	uint64_t nr = pmm_nr_available(&space->pmm[own]);
-
-	for (const struct range *range = space->pooled; range; range = range->next_pooled)
-		nr += range_nr_settled(range, own);
-	return nr;
-}
-
-bool follow_has_room_ahead(const struct weir_space *space, const struct planner *p)
-{
-	return nr_free(space, p->own) > nr_reserved(space, p);
-}
-
 /* Fetch towards the action's level. @return whether it is finished. */
 static bool run_fetch(struct weir_space *space, struct planner *p, struct pending_action *a,
 		      struct range *range)
@@ -420,7 +386,7 @@ static bool run_fetch(struct weir_space *space, struct planner *p, struct pendin
 			    (from == space_host(space) && is_early(p, a)) ||
 			    is_busy(space_path(space, from, p->own)))
 				return false; /* it may still be on its way down */
-			if (a->due > p->host_stage && !follow_has_room_ahead(space, p))
+			if (a->due > p->host_stage && !schedule_has_room_ahead(space, p))
 				return false;
 			chunk = room_planned(space, p->own,
 					     a->nr_blocks - range_nr_resident(range));

@@ -335,9 +335,6 @@ bool schedule_wants_times(const struct planner *p);
  * it has no opinion. */
 uint32_t schedule_level(const struct range *range);
 
-/* The sum of the levels of all that the stage of the newest bracket uses, but for what goes. */
-uint64_t schedule_levels(const struct planner *p);
-
 /* What the loop does there with parts of it. */
 enum plan_flow schedule_flow(const struct range *range);
 
@@ -369,6 +366,10 @@ bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 /* Stages until the range's next use after the bracket being placed; 0: in the same loop, or stage;
  * UINT32_MAX: none known. */
 uint32_t schedule_next_use(const struct range *range);
+
+/* Whether chunks are free, or of freed ranges, beyond those that what the program's stage uses is
+ * still going to want: for what comes for later stages. There is a plan. */
+bool schedule_has_room_ahead(const struct weir_space *space, const struct planner *p);
 
 /* ---- tried.c */
 
@@ -449,10 +450,6 @@ void follow_event(struct weir_space *space, struct planner *p, struct range *ran
 /* Record that a range was allocated, or is freed, if plans may have it; and see what that means for
  * the plan. */
 void follow_life(struct weir_space *space, enum event_kind kind, struct range *range);
-
-/* Whether chunks are free, or of freed ranges, beyond those that what the program's stage uses is
- * still going to want: for what comes for later stages. There is a plan. */
-bool follow_has_room_ahead(const struct weir_space *space, const struct planner *p);
 
 /* Carry out the plan's actions that can be carried out now. Never waits. */
 void follow_advance(struct weir_space *space);

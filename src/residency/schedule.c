@@ -117,11 +117,6 @@ uint32_t schedule_level(const struct range *range)
 	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : plan_level(p->plan, stage_now(p), t);
 }
 
-uint64_t schedule_levels(const struct planner *p)
-{
-	return p->plan->levels[stage_now(p)];
-}
-
 enum plan_flow schedule_flow(const struct range *range)
 {
 	const struct planner *p = range->residency->planner;
@@ -232,4 +227,38 @@ uint32_t schedule_next_use(const struct range *range)
 	if (t == PLAN_UNTRACKED || is_used_on(p, t))
 		return 0;
 	return plan_next_use(p->plan, stage_now(p), t);
+}
+
+/* Chunks of the device's own memory that what the stage uses is still going to want, but for what
+ * only goes: its levels, less what is there. */
+static uint64_t nr_reserved(const struct weir_space *space, const struct planner *p)
+{
+	uint64_t there = 0, levels = p->plan->levels[stage_now(p)];
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		const struct range *range = space->range[r];
+		uint32_t level;
+
+		if (range->residency->planner != p || range->residency->plan_life < 0 ||
+		    schedule_flow(range) == FLOW_OUT)
+			continue;
+		level = schedule_level(range);
+		there += level == DECIDE_UNKNOWN ? 0 : MIN(range_nr_resident(range), level);
+	}
+	return levels - MIN(levels, there);
+}
+
+/* Chunks that are free, or of freed ranges. */
+static uint64_t nr_free(const struct weir_space *space, place_t own)
+{
+	uint64_t nr = pmm_nr_available(&space->pmm[own]);
+
+	for (const struct range *range = space->pooled; range; range = range->next_pooled)
+		nr += range_nr_settled(range, own);
+	return nr;
+}
+
+bool schedule_has_room_ahead(const struct weir_space *space, const struct planner *p)
+{
+	return nr_free(space, p->own) > nr_reserved(space, p);
 }

@@ -161,7 +161,7 @@ static int bring(struct weir_space *space, const struct planner *p, const struct
 				return 0;
 			if (!room_is_idle(space, range, i))
 				continue;
-			if (n >= wanted->nr_now && !follow_has_room_ahead(space, p))
+			if (n >= wanted->nr_now && !schedule_has_room_ahead(space, p))
 				return 0;
 			chunk = room_planned(space, p->own, 1);
 			if (!chunk)

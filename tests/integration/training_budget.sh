@@ -73,10 +73,10 @@ echo "ok - samples, and of which class they are"
 
 # What leaves is 1 GiB in whole blocks, or less where the memory was not full. Times are virtual:
 # those of the calls, of the waits, in which other calls may be made, and a microsecond for each copy
-# that is queued (copy_host_ns) explain all of it.
+# that is queued (copy_host_ns) explain all of it; some of the training's own may be among these.
 holds 'all(s["freed_bytes"] // calls[0]["block_bytes"] in (calls[0]["calls_chunks"], calls[0]["calls_chunks"] + 1) for s in samples if s["class"] != "short" and not s["busy"])'
 holds 'any(s["class"] != "short" for s in samples) and any(s["blocks"] for s in samples)'
-holds 'all(max(s["calls_ns"], s["waited_ns"]) <= s["set_budget_ns"] <= s["calls_ns"] + s["waited_ns"] + 1000 * (s["evicted_bytes"] + s["written_back_bytes"]) / calls[0]["block_bytes"] for s in samples)'
+holds 'all(max(s["calls_ns"], s["waited_ns"]) <= s["set_budget_ns"] <= s["calls_ns"] + s["waited_ns"] + 1000 * (8 + (s["evicted_bytes"] + s["written_back_bytes"]) / calls[0]["block_bytes"]) for s in samples)'
 # One may fall where the program waits for copies, and the device has done all that was queued.
 holds 'all((s["queued_launches"] > 0) == (s["queued_ns"] > 0) for s in samples)'
 holds 'sum(s["queued_launches"] > 0 for s in samples) >= 4'
