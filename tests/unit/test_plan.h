@@ -153,23 +153,26 @@ static inline void follow_stage(const struct plan *plan, uint32_t g, double resi
 	}
 }
 
-/* What comes ahead of use has its room beside what the stage has. Actions are for whole blocks, of
- * what the model moves in parts of one. */
+/* What comes ahead of use has its room beside what a stage has in which parts come or go. Actions
+ * are for whole blocks, of what the model moves in parts of one. (Elsewhere a period may end in
+ * another state than the one before, from which the next one lacks an eviction.) */
 static inline void check_room(const struct plan *plan, double budget)
 {
 	double resident[LIVES_MAX] = {0};
 
 	for (uint32_t n = 0; n < 2 * plan->nr_stages; n++) {
 		const uint32_t g = n % plan->nr_stages;
+		bool flows = false;
 		double sum = 0;
 
 		follow_stage(plan, g, resident);
 		for (uint32_t t = 0; t < plan->nr_tracked; t++) {
 			sum += resident[t];
+			flows |= plan_flow(plan, g, t) != FLOW_NONE;
 			if (plan_flow(plan, g, t) == FLOW_THROUGH)
 				resident[t] = 0;
 		}
-		assert_true(sum <= budget + 0.5 * plan->nr_tracked);
+		assert_true(!flows || sum <= budget + 0.5 * plan->nr_tracked);
 	}
 }
 
