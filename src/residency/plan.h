@@ -230,8 +230,10 @@ void plan_destroy(struct plan *plan);
 /* Blocks of tracked life t that are resident in a stage; 0 where it is not used. */
 uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t);
 
+/* Whether the stage uses it. */
 bool plan_uses(const struct plan *plan, uint32_t stage, uint32_t t);
 
+/* What the stage does with parts of it; FLOW_NONE where it is not used. */
 enum plan_flow plan_flow(const struct plan *plan, uint32_t stage, uint32_t t);
 
 /* The most blocks that any stage has of it, but for those through which it streams. */

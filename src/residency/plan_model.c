@@ -13,6 +13,10 @@
  *               what it will use, where there is room from now until then; the mapping calls take
  *               place during the stage
  *
+ * Where parts of a life come or go in a stage (enum plan_flow), that is beside its run: what comes
+ * is in the link's time, and has its room from settle on; what goes leaves its room to what is
+ * fetched ahead. What only passes through has its room until the stage is over.
+ *
  * A block below is mapped from when it is used in place until it is fetched, or the life ends;
  * evicting a block only unmaps it.
  *

@@ -125,7 +125,7 @@ struct planner {
 	struct range **life;	 /* by the plan's life: its range now, or NULL */
 	uint32_t *life_of_event; /* by event of the period, counted from plan_event: ALLOC only */
 	uint32_t *step_of_event; /* by event of the period: BEGIN only */
-	uint32_t *flowing;	 /* lives of which parts come and go in some stage */
+	uint32_t *flowing;	 /* lives of which parts come or go in some stage */
 	uint32_t nr_flowing;
 	uint64_t windows_event;	    /* the record's next event, and the brackets done, */
 	bracket_seq_t windows_done; /* when these were looked at last */
@@ -325,6 +325,9 @@ uint64_t schedule_first_stage(const struct planner *p);
 struct range_wanted schedule_expected(const struct weir_space *space, const struct planner *p,
 				      uint32_t nr_blocks);
 
+/* The stage of the newest bracket, in its period. There is a plan. */
+uint32_t schedule_stage_now(const struct planner *p);
+
 /* Whether plans are still to be made for the repetition that is followed. */
 bool schedule_wants_plans(const struct planner *p);
 
@@ -335,11 +338,11 @@ bool schedule_wants_times(const struct planner *p);
  * it has no opinion. */
 uint32_t schedule_level(const struct range *range);
 
-/* What the loop does there with parts of it. */
-enum plan_flow schedule_flow(const struct range *range);
-
 /* The same in its next use after that bracket; nr_blocks when it has none. */
 uint32_t schedule_next_level(const struct range *range);
+
+/* What the loop of the bracket being placed does with parts of the range. */
+enum plan_flow schedule_flow(const struct range *range);
 
 /* Blocks of the range that the plan wants on the host when they are not resident; DECIDE_UNKNOWN
  * when it has no opinion. */
@@ -363,8 +366,8 @@ place_t schedule_near(const struct weir_space *space, const struct range *range)
 /* Whether the plan knows a use of the range before so many stages, at most a quarter of all. */
 bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 
-/* Stages until the range's next use after the bracket being placed; 0: in the same loop, or stage;
- * UINT32_MAX: none known. */
+/* Stages until the range's next use after the bracket being placed; 0: the loop that uses it goes
+ * on, or the plan does not track the range; UINT32_MAX: none known. */
 uint32_t schedule_next_use(const struct range *range);
 
 /* Whether chunks are free, or of freed ranges, beyond those that what the program's stage uses is

@@ -78,7 +78,7 @@ static int compare_due(const void *a, const void *b)
 /* Bring every range to its expected level: what goes, now; what comes, by its next use. */
 static void bring_to_levels(struct planner *p)
 {
-	uint32_t stage = (uint32_t)(p->host_stage % p->plan->nr_stages);
+	uint32_t stage = schedule_stage_now(p);
 	uint32_t *level = expected_levels(p, stage);
 
 	for (uint32_t life = 0; level && life < p->nr_lives; life++) {
@@ -111,7 +111,7 @@ static void skip_actions(struct planner *p)
 	p->action_period = p->host_stage / plan->nr_stages;
 	p->next_action = 0;
 	while (p->next_action < plan->nr_actions &&
-	       plan->action[p->next_action].from <= p->host_stage % plan->nr_stages)
+	       plan->action[p->next_action].from <= schedule_stage_now(p))
 		p->next_action++;
 	if (p->next_action == plan->nr_actions) {
 		p->next_action = 0;

@@ -92,8 +92,7 @@ bool schedule_evicts(const struct range *range)
 	return false;
 }
 
-/* The stage of the newest bracket, in its period. */
-static uint32_t stage_now(const struct planner *p)
+uint32_t schedule_stage_now(const struct planner *p)
 {
 	return (uint32_t)(p->host_stage % p->plan->nr_stages);
 }
@@ -114,7 +113,7 @@ uint32_t schedule_level(const struct range *range)
 	if (!range_follows_plan(range) || schedule_is_new(p))
 		return DECIDE_UNKNOWN;
 	t = tracked_as(p, range);
-	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : plan_level(p->plan, stage_now(p), t);
+	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : plan_level(p->plan, schedule_stage_now(p), t);
 }
 
 enum plan_flow schedule_flow(const struct range *range)
@@ -125,7 +124,7 @@ enum plan_flow schedule_flow(const struct range *range)
 	if (!range_follows_plan(range) || schedule_is_new(p))
 		return FLOW_NONE;
 	t = tracked_as(p, range);
-	return t == PLAN_UNTRACKED ? FLOW_NONE : plan_flow(p->plan, stage_now(p), t);
+	return t == PLAN_UNTRACKED ? FLOW_NONE : plan_flow(p->plan, schedule_stage_now(p), t);
 }
 
 uint32_t schedule_next_level(const struct range *range)
@@ -135,10 +134,10 @@ uint32_t schedule_next_level(const struct range *range)
 
 	if (t == PLAN_UNTRACKED)
 		return range->nr_blocks;
-	distance = plan_next_use(p->plan, stage_now(p), t);
+	distance = plan_next_use(p->plan, schedule_stage_now(p), t);
 	if (distance == UINT32_MAX)
 		return range->nr_blocks;
-	return plan_level(p->plan, (stage_now(p) + distance) % p->plan->nr_stages, t);
+	return plan_level(p->plan, (schedule_stage_now(p) + distance) % p->plan->nr_stages, t);
 }
 
 uint32_t schedule_far(const struct weir_space *space, const struct range *range)
@@ -165,7 +164,7 @@ bool schedule_needs_no_copy(const struct range *range)
 	const struct planner *p = range->residency->planner;
 
 	return schedule_is_kept(range) &&
-	       plan_between_ns(p->plan, stage_now(p), schedule_next_use(range)) >
+	       plan_between_ns(p->plan, schedule_stage_now(p), schedule_next_use(range)) >
 		       LIFT_TIMES * p->plan->lift_ns * range->nr_blocks;
 }
 
@@ -201,7 +200,7 @@ place_t schedule_near(const struct weir_space *space, const struct range *range)
 /* Whether the stage is a loop that goes on, and uses it. */
 static bool is_used_on(const struct planner *p, uint32_t t)
 {
-	return p->next_stage == p->host_stage && plan_uses(p->plan, stage_now(p), t);
+	return p->next_stage == p->host_stage && plan_uses(p->plan, schedule_stage_now(p), t);
 }
 
 bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages)
@@ -212,8 +211,8 @@ bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages)
 	if (t == PLAN_UNTRACKED)
 		return false;
 	/* In a period of few stages all is soon. */
-	return is_used_on(p, t) ||
-	       plan_next_use(p->plan, stage_now(p), t) < MIN(nr_stages, p->plan->nr_stages / 4);
+	return is_used_on(p, t) || plan_next_use(p->plan, schedule_stage_now(p), t) <
+					   MIN(nr_stages, p->plan->nr_stages / 4);
 }
 
 uint32_t schedule_next_use(const struct range *range)
@@ -226,14 +225,14 @@ uint32_t schedule_next_use(const struct range *range)
 	t = tracked_as(p, range);
 	if (t == PLAN_UNTRACKED || is_used_on(p, t))
 		return 0;
-	return plan_next_use(p->plan, stage_now(p), t);
+	return plan_next_use(p->plan, schedule_stage_now(p), t);
 }
 
 /* Chunks of the device's own memory that what the stage uses is still going to want, but for what
  * only goes: its levels, less what is there. */
 static uint64_t nr_reserved(const struct weir_space *space, const struct planner *p)
 {
-	uint64_t there = 0, levels = p->plan->levels[stage_now(p)];
+	uint64_t there = 0, levels = p->plan->levels[schedule_stage_now(p)];
 
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		const struct range *range = space->range[r];

@@ -96,7 +96,7 @@ static bool add_event(const struct planner *p, struct wanted *wanted, const stru
 			      flow == FLOW_OUT ? wanted->range->nr_blocks - first : uses[u].nr))
 			return false;
 	}
-	if (stage == p->host_stage % p->plan->nr_stages)
+	if (stage == schedule_stage_now(p))
 		wanted->nr_now = wanted->nr_parts;
 	return true;
 }
