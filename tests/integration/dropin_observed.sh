@@ -61,6 +61,11 @@ has out ',compared,.*,"changed"$'
 python3 - <<'END_OF_CHECK' || fail "the bounds are not as they should be"
 import json
 
+# What the program shows: a word of one array at the end of each pass, and one of each array when it
+# ends. Copies to the host are guessed to write, too, and they do not: so blocks that came up for
+# them may be found unchanged.
+SHOWN = 12 + 24
+
 def read(name):
     return [json.loads(line) for line in open(name)]
 
@@ -77,8 +82,8 @@ for name in "reads", "writes":
             assert observed["bound_s"] < recorded["bound_s"]
             assert of["observed_reads"] > 0
         else:
-            assert observed["bound_s"] == recorded["bound_s"]
-            assert of["observed_reads"] == 0
+            assert 0.99 * recorded["bound_s"] <= observed["bound_s"] <= recorded["bound_s"]
+            assert of["observed_reads"] <= SHOWN
         # The last epoch is longer: it has what the program reads at its end.
         assert sum(observed["epoch_s"]) / len(observed["epoch_s"]) >= observed["bound_s"]
 END_OF_CHECK
