@@ -16,6 +16,9 @@
  * completes, few enough that the mapping calls of a long action do not hold up the program's own.
  */
 #define MOVES_MAX (3u * SPACE_BATCH_MAX)
+/* The same of what comes ahead in a stage in which parts come and go: these have little room, so
+ * that the next launches wait for what is behind the moves. */
+#define MOVES_BESIDE_STREAMS_MAX 8u
 
 /* Periods that may be planned without haste before one of them is followed to its end. */
 #define UNPROVEN_MAX 3u
@@ -317,9 +320,14 @@ static void pending_fill(struct planner *p)
 	}
 }
 
-static bool is_busy(const struct path *path)
+/* Whether enough comes over a path. */
+static bool is_busy(const struct planner *p, const struct pending_action *a,
+		    const struct path *path)
 {
-	return path_nr_moves(path) >= MOVES_MAX;
+	const bool streams = p->plan->streams[schedule_stage_now(p)];
+
+	return path_nr_moves(path) >=
+	       (streams && a->due > p->host_stage ? MOVES_BESIDE_STREAMS_MAX : MOVES_MAX);
 }
 
 /* Whether enough leaves a place. */
@@ -339,15 +347,22 @@ static bool is_early(const struct planner *p, const struct pending_action *a)
 	       p->plan->link_busy[p->gpu_stage % p->plan->nr_stages];
 }
 
-/* Evict towards the action's level. @return whether it is finished. */
+/* Evict towards the action's level. Where all blocks go, those go first that launches under way do
+ * not use: a loop's parts are behind it from the first one on. It is over when the program is where
+ * some are to be resident again. @return whether it is finished. */
 static bool run_evict(struct weir_space *space, struct planner *p, struct pending_action *a,
 		      struct range *range)
 {
+	bool waits = false;
+	uint32_t n;
+
 	/* The bracket that made the plan is placed without it, and would take back what goes. */
 	if (schedule_is_new(p) && range_is_placing(space, range))
 		return false;
-	while (range_nr_resident(range) > a->nr_blocks && a->cursor < range->nr_blocks) {
-		uint32_t i = range_nth_block(range, range->nr_blocks - 1 - a->cursor);
+	if (!a->nr_blocks && plan_level(p->plan, schedule_stage_now(p), p->plan->tracked[a->life]))
+		return true;
+	for (n = a->cursor; range_nr_resident(range) > a->nr_blocks && n < range->nr_blocks; n++) {
+		uint32_t i = range_nth_block(range, range->nr_blocks - 1 - n);
 		bool freed;
 		int err;
 
@@ -355,8 +370,12 @@ static bool run_evict(struct weir_space *space, struct planner *p, struct pendin
 			bool copies = block_is_dirty(&range->block[i]);
 
 			if (!room_is_idle(space, range, i) ||
-			    (copies && (is_busy_down(space, p->own) || is_early(p, a))))
-				return false;
+			    (copies && (is_busy_down(space, p->own) || is_early(p, a)))) {
+				if (a->nr_blocks)
+					return false;
+				waits = true;
+				continue;
+			}
 			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
 			if (err == -ENOSPC)
 				return true;
@@ -365,9 +384,9 @@ static bool run_evict(struct weir_space *space, struct planner *p, struct pendin
 				return true;
 			}
 		}
-		a->cursor++;
+		a->cursor += !waits;
 	}
-	return true;
+	return !waits;
 }
 
 /* Fetch towards the action's level. @return whether it is finished. */
@@ -384,7 +403,7 @@ static bool run_fetch(struct weir_space *space, struct planner *p, struct pendin
 
 			if (!room_is_idle(space, range, i) ||
 			    (from == space_host(space) && is_early(p, a)) ||
-			    is_busy(space_path(space, from, p->own)))
+			    is_busy(p, a, space_path(space, from, p->own)))
 				return false; /* it may still be on its way down */
 			if (a->due > p->host_stage && !schedule_has_room_ahead(space, p))
 				return false;

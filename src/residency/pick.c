@@ -62,7 +62,17 @@ static uint64_t victim_rank(const struct weir_space *space, const struct range *
 	return space->residency->decide->give_up(&q);
 }
 
-/* The next block of a range to evict from a place; nr_blocks: none. */
+static bool may_go(const struct weir_space *space, const struct range *range, uint32_t i,
+		   enum pick pick)
+{
+	if (range_is_marked(space, range, i) || range_block_is_pinned(space, range, i))
+		return false;
+	return pick == PICK_LATER || (room_is_idle(space, range, i) &&
+				      (pick != PICK_CLEAN || !block_is_dirty(&range->block[i])));
+}
+
+/* The next block of a range to evict from a place; nr_blocks: none. Where parts of it come or go,
+ * the last one: it is used last. */
 static uint32_t pick_block(const struct weir_space *space, struct range *range, place_t place,
 			   enum pick pick)
 {
@@ -71,15 +81,15 @@ static uint32_t pick_block(const struct weir_space *space, struct range *range, 
 	if (range_is_pinned(space, range) ||
 	    (pick != PICK_LATER && range_last_use(space, range) > space->done_seq))
 		return n;
+	while (place == range->own && n-- > 0 && schedule_flow(range) != FLOW_NONE)
+		if (block_is_settled_at(&range->block[n], place) && may_go(space, range, n, pick))
+			return n;
+	n = range->nr_blocks;
 	for (n = pick_last_settled(range, place, n); n < range->nr_blocks;
 	     n = pick_last_settled(range, place, n)) {
 		uint32_t i = range_nth_block(range, n);
 
-		if (range_is_marked(space, range, i) || range_block_is_pinned(space, range, i))
-			continue;
-		if (pick == PICK_LATER ||
-		    (room_is_idle(space, range, i) &&
-		     (pick != PICK_CLEAN || !block_is_dirty(&range->block[i]))))
+		if (may_go(space, range, i, pick))
 			return i;
 	}
 	return range->nr_blocks;

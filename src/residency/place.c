@@ -124,34 +124,35 @@ bool place_is_all_ready(const struct space_use *uses, uint32_t nr_uses)
 
 /*
  * Where a loop's parts come and go, the next one takes the room of one that is behind it, which
- * launches may still use: the program runs ahead of the device by as many parts as the plan has
- * room for, and not at the cost of what others have.
+ * launches may still use, or which may still be on its way to them: the program runs ahead of the
+ * device by as many parts as the plan has room for, and not at the cost of what others have.
  */
 static int settle_on_behind(struct weir_space *space, const struct space_use *use,
 			    struct settle *settle)
 {
 	struct range *range = use->range;
+	const uint32_t level = schedule_level(range);
 	bracket_seq_t first = 0;
 	bool freed;
 	int err;
 
-	if (!is_flowing(use) || schedule_flow(range) != FLOW_THROUGH ||
-	    range_nr_resident(range) < schedule_level(range))
+	if (!is_flowing(use) || schedule_flow(range) != FLOW_THROUGH)
 		return 0;
-	for (uint32_t i = 0; i < use->first; i++) {
+	for (uint32_t i = 0; i < use->first && range_nr_resident(range) >= level; i++) {
 		const bracket_seq_t seq = range_block_last_use(space, range, i);
 
-		if (!block_is_settled_at(&range->block[i], range->own) ||
-		    range_block_is_pinned(space, range, i))
+		if (!block_is_at(&range->block[i], range->own) ||
+		    range_is_marked(space, range, i) || range_block_is_pinned(space, range, i))
 			continue;
 		if (room_is_idle(space, range, i)) {
 			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
-			return err == -ENOSPC ? 0 : err; /* it stays, and others may go */
-		}
-		if (seq > space->done_seq && (!first || seq < first))
+			if (err)
+				return err == -ENOSPC ? 0 : err; /* it stays, and others may go */
+		} else if (seq > space->done_seq && (!first || seq < first)) {
 			first = seq;
+		}
 	}
-	return first ? settle_on_seq(space, first, settle) : 0;
+	return first && range_nr_resident(range) >= level ? settle_on_seq(space, first, settle) : 0;
 }
 
 /* A chunk of the memory that a block of the use is resident in; NULL: leave it in place. fresh: the

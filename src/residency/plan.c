@@ -32,6 +32,7 @@ static void keep_visits(struct plan *plan, const struct stages *stages, struct p
 						     .level = (uint32_t)(reached[i] + 1e-6),
 						     .flow = model_flows(model)[i]};
 		plan->confines |= plan->visit[v].level < (uint32_t)stages->blocks[life->life];
+		plan->streams[life->stage] |= plan->visit[v].flow == FLOW_THROUGH;
 		if (plan->visit[v].flow != FLOW_OUT)
 			plan->levels[life->stage] += plan->visit[v].level;
 	}
@@ -93,7 +94,8 @@ static int plan_fill(struct plan *plan, struct draft *draft, const struct plan_g
 
 	plan->visit = malloc((draft->stages.nr_lives + 1u) * sizeof(*plan->visit));
 	plan->levels = calloc(draft->stages.nr_stages + 1u, sizeof(*plan->levels));
-	if (!reached || !plan->visit || !plan->levels) {
+	plan->streams = calloc(draft->stages.nr_stages + 1u, sizeof(*plan->streams));
+	if (!reached || !plan->visit || !plan->levels || !plan->streams) {
 		err = -ENOMEM;
 		goto err_free;
 	}
@@ -304,6 +306,7 @@ void plan_destroy(struct plan *plan)
 	free(plan->levels);
 	free(plan->end_ns);
 	free(plan->link_busy);
+	free(plan->streams);
 	free(plan->seen);
 	free(plan->action);
 	free(plan);

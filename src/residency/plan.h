@@ -187,6 +187,7 @@ struct plan {
 	uint64_t *levels;	  /* by stage: of its visits, but for lives whose parts flow out */
 	double *end_ns;		  /* by stage: when it ends, under this plan */
 	bool *link_busy;	  /* by stage: kernels keep the host's link busy most of the time */
+	bool *streams;		  /* by stage: parts of lives come and go in it */
 	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;

@@ -17,14 +17,68 @@
 #define BODY_MAX 16
 #define ITERATIONS_MIN 3
 
-/* Steps from `at` that repeat with period `body`, in whole iterations. */
+/* Whether a use may be what is left for a loop's last iteration of what another one of the iteration
+ * before it uses: a part behind that, or another temporary life, and no more of it. */
+static bool is_rest_of_use(const struct plan_input *input, const struct plan_use *use,
+			   const struct plan_use *before)
+{
+	const struct plan_life *life = &input->life[use->life];
+	const struct plan_life *other = &input->life[before->life];
+
+	if (use->kind != before->kind || use->in > before->in || use->out > before->out)
+		return false;
+	return life == other ? use->first >= before->first
+			     : !life->permanent && !other->permanent &&
+				       life->nr_blocks <= other->nr_blocks;
+}
+
+/* The same of steps. What a small rest uses may be so small that it has no life. Sets less where it
+ * is less. */
+static bool is_rest_of_step(const struct plan_input *input, const struct plan_step *step,
+			    const struct plan_step *before, bool *less)
+{
+	const struct plan_use *use = &input->use[step->first_use];
+	uint32_t u = 0;
+
+	if (!step->nr_uses && before->nr_uses)
+		return false;
+	for (uint32_t v = 0; u < step->nr_uses && v < before->nr_uses; v++) {
+		const struct plan_use *other = &input->use[before->first_use + v];
+
+		if (!is_rest_of_use(input, &use[u], other))
+			continue;
+		*less |= use[u].in < other->in || use[u].out < other->out;
+		u++;
+	}
+	return u == step->nr_uses;
+}
+
+/* Whether the steps from `at`, cyclically, are a last iteration of the loop before them that has
+ * less to do: where slices do not divide what a loop goes through, the last one is smaller. */
+static bool is_rest(const struct plan_input *input, uint32_t at, uint32_t body)
+{
+	const uint32_t nr = input->nr_steps;
+	bool less = false;
+
+	for (uint32_t i = 0; i < body; i++)
+		if (!is_rest_of_step(input, &input->step[(at + i) % nr],
+				     &input->step[(at + i + nr - body) % nr], &less))
+			return false;
+	return less;
+}
+
+/* Steps from `at` that repeat with period `body`, in whole iterations, of which the last one may be
+ * smaller. */
 static uint32_t loop_length(const struct plan_input *input, uint32_t at, uint32_t body)
 {
-	uint32_t n = at + body;
+	uint32_t n = at + body, end;
 
 	while (n < input->nr_steps && input->step[n].shape == input->step[n - body].shape)
 		n++;
-	return (n - at) / body * body;
+	end = at + (n - at) / body * body;
+	if (end > at + body && end + body <= input->nr_steps && is_rest(input, end, body))
+		end += body;
+	return end - at;
 }
 
 /* The stage that begins at a step: the longest loop, or the step alone. */
@@ -67,6 +121,8 @@ uint32_t stages_pick_first(const struct plan_input *input)
 			break;
 		first = (first + 1) % nr;
 	}
+	if (longest > 1 && longest + body <= nr && is_rest(input, first, body))
+		first = (first + body) % nr;
 	return first;
 }
 
@@ -109,30 +165,31 @@ struct birthplace {
 /* What number_lives() works with. */
 struct numbering {
 	struct birthplace *place; /* by life */
-	uint32_t *bucket;	  /* tracked temporaries of loops, by place and size */
+	uint32_t *bucket;	  /* tracked temporaries of loops, by place */
 	uint32_t *previous;	  /* by tracked life: another one in its bucket */
 	uint32_t last_birth, last_nth;
 };
 
-/* An earlier iteration's life that is born at the same place, and is as large. If there is none,
- * this is one: the next that is tracked. */
+/* An earlier iteration's life that is born at the same place, and is as large, or larger than one
+ * of the last iteration. If there is none, this is one: the next that is tracked. */
 static uint32_t find_twin(const struct plan_input *input, const struct stages *s, uint32_t l,
 			  uint32_t g, struct numbering *n)
 {
 	const struct stage *stage = &s->stage[g];
 	uint32_t birth = input->life[l].birth, blocks = input->life[l].nr_blocks, *bucket;
+	const bool last = birth - stage->first_step >= stage->nr_body * (stage->nr_iterations - 1);
 	struct birthplace *place = &n->place[l];
 
 	n->last_nth = birth == n->last_birth ? n->last_nth + 1 : 0;
 	n->last_birth = birth;
 	place->nth = n->last_nth;
 	place->step = stage->first_step + (birth - stage->first_step) % stage->nr_body;
-	bucket = &n->bucket[hash_mix(hash_mix(place->step, place->nth), blocks) % input->nr_lives];
+	bucket = &n->bucket[hash_mix(place->step, place->nth) % input->nr_lives];
 	for (uint32_t t = *bucket; t != PLAN_UNTRACKED; t = n->previous[t]) {
 		const struct birthplace *other = &n->place[s->life_of[t]];
 
 		if (other->step == place->step && other->nth == place->nth &&
-		    s->blocks[t] == blocks)
+		    (s->blocks[t] == blocks || (last && s->blocks[t] > blocks)))
 			return t;
 	}
 	n->previous[s->nr_tracked] = *bucket;

@@ -97,8 +97,10 @@ void ties_levels(const struct stages *folded, const struct stages *unfolded,
 			if (ties->first[i] != i)
 				out[i] = out[ties->first[i]];
 			else
-				out[i] = level[find_life(folded, folded->stage_of_step[g],
-							 folded->tracked[l])];
+				/* The last iteration's lives may be smaller. */
+				out[i] = MIN(level[find_life(folded, folded->stage_of_step[g],
+							     folded->tracked[l])],
+					     unfolded->blocks[unfolded->life[i].life]);
 		}
 	}
 }

@@ -59,8 +59,10 @@ struct range_wanted schedule_expected(const struct weir_space *space, const stru
 	tracked = life == UINT32_MAX ? PLAN_UNTRACKED : p->plan->tracked[life];
 	if (tracked == PLAN_UNTRACKED)
 		return wanted;
-	wanted.resident = plan_level(
-		p->plan, p->plan->stage_of_step[p->step_of_event[k] % p->plan->nr_steps], tracked);
+	wanted.resident = MIN(
+		nr_blocks,
+		plan_level(p->plan, p->plan->stage_of_step[p->step_of_event[k] % p->plan->nr_steps],
+			   tracked));
 	below = nr_blocks - wanted.resident;
 	wanted.far = space_has_neighbours(space) ? MIN(p->plan->far[tracked], below) : below;
 	return wanted;
@@ -113,7 +115,10 @@ uint32_t schedule_level(const struct range *range)
 	if (!range_follows_plan(range) || schedule_is_new(p))
 		return DECIDE_UNKNOWN;
 	t = tracked_as(p, range);
-	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : plan_level(p->plan, schedule_stage_now(p), t);
+	/* A loop's last temporaries may be smaller than those that they are tracked as. */
+	return t == PLAN_UNTRACKED
+		       ? DECIDE_UNKNOWN
+		       : MIN(range->nr_blocks, plan_level(p->plan, schedule_stage_now(p), t));
 }
 
 enum plan_flow schedule_flow(const struct range *range)

@@ -161,6 +161,9 @@ static int bring(struct weir_space *space, const struct planner *p, const struct
 				return 0;
 			if (!room_is_idle(space, range, i))
 				continue;
+			/* Those behind are still in use: the program is far ahead. */
+			if (range_nr_resident(range) >= wanted->room)
+				return 0;
 			if (n >= wanted->nr_now && !schedule_has_room_ahead(space, p))
 				return 0;
 			chunk = room_planned(space, p->own, 1);
@@ -194,7 +197,7 @@ int window_advance(struct weir_space *space, struct planner *p)
 		if (wanted.flow != FLOW_IN &&
 		    (wanted.nr_parts || !plan_level_max(p->plan, tracked)))
 			err = leave(space, p, &wanted);
-		if (!err)
+		if (!err && !schedule_evicts(wanted.range))
 			err = bring(space, p, &wanted);
 	}
 	return err;

@@ -477,29 +477,27 @@ static void test_plan_streams_in_one_loop(void **state)
 	}
 }
 
-/*
- * Parts that come in the first of three loops, each ahead of its use, stay in the second one, which
- * is too short for the link, and go in the third one, where what is used behind it takes their room
- * while the loop goes on. Each block comes once, and nothing of that is waited for.
- */
-static void test_plan_parts_come_and_stay_and_go(void **state)
+/* Three loops over a life, in parts of two blocks; the last part has `rest` blocks less, and is used
+ * by a step of another shape. Then another life is used, twice. */
+static void come_and_stay_and_go(uint32_t rest)
 {
-	enum { LATER = 20 };
-	const double compute = PARTS * (200 + 20 + 200) + 2 * 20;
+	enum { LATER = 40, BLOCKS = 2 * PARTS };
+	const double compute = PARTS * (400 + 40 + 400) + 2 * 40;
 	uint32_t parts, later;
 	struct plan *plan;
 	struct period p;
 
-	(void)state;
-	period_init(&p, LATER + 2);
-	parts = add_life(&p, PARTS);
+	period_init(&p, LATER + 4);
+	parts = add_life(&p, BLOCKS - rest);
 	later = add_life(&p, LATER);
 	for (uint32_t i = 0; i < 3 * PARTS; i++) {
-		add_step(&p, i / PARTS == 1 ? 20 : 200, 1 + i / PARTS);
-		add_part(&p, parts, WEIR_READ, i % PARTS, 1, 8);
+		const bool last = rest && i % PARTS == PARTS - 1;
+
+		add_step(&p, i / PARTS == 1 ? 40 : 400, 1 + i / PARTS + 10 * last);
+		add_part(&p, parts, WEIR_READ, 2 * (i % PARTS), last ? 2 - rest : 2, 8);
 	}
 	for (uint32_t i = 0; i < 2; i++) {
-		add_step(&p, 20, 4 + i);
+		add_step(&p, 40, 4 + i);
 		add_use(&p, later, WEIR_READ, 4);
 	}
 	plan = make(&p);
@@ -510,10 +508,23 @@ static void test_plan_parts_come_and_stay_and_go(void **state)
 	assert_int_equal(plan_flow(plan, plan->stage_of_step[2 * PARTS], plan->tracked[parts]),
 			 FLOW_OUT);
 	for (uint32_t loop = 0; loop < 3; loop++)
-		assert_int_equal(level(plan, loop * PARTS, parts), PARTS);
+		assert_int_equal(level(plan, loop * PARTS, parts), BLOCKS - rest);
 	assert_int_equal(level(plan, 3 * PARTS, later), LATER);
 	assert_true(plan->modelled_ns <= compute * 1.02);
 	plan_destroy(plan);
+}
+
+/*
+ * Parts that come in the first of three loops, each ahead of its use, stay in the second one, which
+ * is too short for the link, and go in the third one, where what is used behind it takes their room
+ * while the loop goes on. Each block comes once, and nothing of that is waited for. So it is where
+ * the last part is smaller.
+ */
+static void test_plan_parts_come_and_stay_and_go(void **state)
+{
+	(void)state;
+	come_and_stay_and_go(0);
+	come_and_stay_and_go(1);
 }
 
 /* What is written does not go so: it would have to be copied out. Nor does what is used in part. */
@@ -604,6 +615,74 @@ static void test_plan_folds_a_loop(void **state)
 	assert_int_not_equal(plan->stage_of_step[41], plan->stage_of_step[1]);
 	assert_true(fabs(plan->modelled_ns - 4200) < 1);
 	plan_destroy(plan);
+}
+
+/* What follows a loop over parts of 4 blocks: a part, a temporary, or none, and a kind of use. */
+struct rest {
+	uint32_t first, nr, temporary;
+	enum weir_use_kind kind;
+	bool is_one; /* it belongs to the loop */
+};
+
+enum { WHOLE_PARTS = 8, PART = 4, BODY = 2 };
+
+/* An iteration: a part is read into a temporary, unless that has no blocks; then it is used up. */
+static void add_iteration(struct period *p, uint32_t parts, uint64_t shape, const struct rest *rest)
+{
+	const uint32_t at = p->input.nr_steps, temporary = rest->temporary;
+	const uint32_t t = temporary ? add_temporary(p, temporary, at, at + BODY) : 0;
+
+	add_step(p, 100, shape);
+	if (temporary)
+		add_use(p, t, WEIR_OVERWRITE, 1);
+	add_part(p, parts, rest->kind, rest->first, rest->nr, 1);
+	add_step(p, 100, shape + 1);
+	if (temporary)
+		add_use(p, t, WEIR_READ, 1);
+	add_part(p, parts, WEIR_READ, rest->first, rest->nr, 1);
+}
+
+/* A last iteration that has less to do is one of the loop's, with its temporaries, whether the
+ * period ends with it or not. What does more, or as much, or something else, is not. */
+static void test_plan_folds_a_smaller_rest(void **state)
+{
+	static const struct rest rests[] = {
+		{32, 1, 1, WEIR_READ, true},	 {32, 3, PART, WEIR_READ, true},
+		{32, 4, 2, WEIR_READ, true},	 {32, 1, 0, WEIR_READ, true},
+		{32, 4, PART, WEIR_READ, false}, {32, 3, PART + 1, WEIR_READ, false},
+		{32, 5, 1, WEIR_READ, false},	 {0, 1, 1, WEIR_READ, false},
+		{32, 1, 1, WEIR_WRITE, false},
+	};
+
+	(void)state;
+	for (uint32_t n = 0; n < 2 * ARRAY_LEN(rests); n++) {
+		const struct rest *rest = &rests[n / 2];
+		const uint32_t end = BODY * WHOLE_PARTS;
+		uint32_t parts, stage;
+		struct plan *plan;
+		struct period p;
+
+		period_init(&p, 64);
+		parts = add_life(&p, 40);
+		for (uint32_t i = 0; i < WHOLE_PARTS; i++)
+			add_iteration(&p, parts, 1,
+				      &(struct rest){PART * i, PART, PART, WEIR_READ, false});
+		add_iteration(&p, parts, 3, rest);
+		if (n % 2) { /* behind another step; else the period ends with it */
+			add_step(&p, 100, 5);
+			add_use(&p, parts, WEIR_READ, 1);
+		}
+		plan = make(&p);
+		check_plan(&p, plan);
+		stage = plan->stage_of_step[end];
+		assert_int_equal(plan->stage_of_step[0] == stage, rest->is_one);
+		assert_int_equal(plan->stage_of_step[end + 1] == stage, rest->is_one);
+		assert_int_equal(plan->nr_stages, 1 + n % 2 + (rest->is_one ? 0 : BODY));
+		if (rest->temporary)
+			assert_int_equal(plan->tracked[1] == plan->tracked[1 + WHOLE_PARTS],
+					 rest->is_one);
+		plan_destroy(plan);
+	}
 }
 
 /* A loop that the period's edge cuts in two is one stage all the same. */
@@ -771,6 +850,7 @@ int main(void)
 		cmocka_unit_test(test_plan_what_cannot_go),
 		cmocka_unit_test(test_plan_streams_beside_fetches),
 		cmocka_unit_test(test_plan_folds_a_loop),
+		cmocka_unit_test(test_plan_folds_a_smaller_rest),
 		cmocka_unit_test(test_plan_rotates_to_keep_a_loop_whole),
 		cmocka_unit_test(test_plan_temporaries_of_a_loop),
 		cmocka_unit_test(test_plan_is_close_to_the_best),
