@@ -481,7 +481,8 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 	struct chunk *chunk = giver->at.home, *lower = taker->at.home;
 	int err;
 
-	assert(!block_is_moving(giver) && !block_is_dirty(giver) && !chunk->stale);
+	assert(!block_is_moving(giver) && !block_is_dirty(giver));
+	assert(chunk->stale < SPACE_STALE_MAX);
 	assert(giver->at.mapped == chunk);
 	assert(taker->at.dead && !block_is_moving(taker) && !block_is_cleaning(taker));
 	err = lower ? remap_block(space, to, n, chunk) : map_block(space, to, n, chunk);

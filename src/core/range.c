@@ -13,6 +13,10 @@
 #define HOST_WEIGHT 8u
 /* The same of what is still in use: nothing of it can be mapped before the device has to wait. */
 #define BUSY_WEIGHT 8u
+/* Freed ranges of a size that may be idle while another one is made, so that a range can be mapped
+ * while all that would suit is in use: with one 200 simulated trainings took 0.25 % less than with
+ * none, with two 0.5 %, with five 0.55 %. Their blocks on the host count for its budget. */
+#define IDLE_MAX 2u
 
 /* A step near the golden section that visits each of nr blocks: its multiples lie evenly for any
  * count. */
@@ -319,6 +323,23 @@ static uint64_t cost_of_range(const struct weir_space *space, const struct range
 	       distance(near, range->nr_blocks - wanted->resident - wanted->far);
 }
 
+/* The same of a new one. */
+static uint64_t cost_of_new(const struct range_wanted *wanted)
+{
+	return wanted->resident + (uint64_t)HOST_WEIGHT * wanted->far;
+}
+
+/* Freed ranges of a size that are idle. */
+static uint32_t nr_idle(const struct weir_space *space, uint32_t nr_blocks)
+{
+	uint32_t nr = 0;
+
+	for (const struct range *range = space->pooled; range; range = range->next_pooled)
+		nr += range->nr_blocks == nr_blocks &&
+		      range_newest_use(space, range) <= space->done_seq;
+	return nr;
+}
+
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			     const struct stream_slot *slot, const struct range_wanted *wanted)
 {
@@ -347,7 +368,8 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			pick = at;
 		}
 	}
-	if (!pick)
+	if (!pick ||
+	    (wanted->planned && best > cost_of_new(wanted) && nr_idle(space, nr_blocks) < IDLE_MAX))
 		return NULL;
 	range = *pick;
 	*pick = range->next_pooled;

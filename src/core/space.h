@@ -206,6 +206,9 @@ struct move_queue {
 	uint32_t head, nr, max;
 };
 
+/* Blocks that lost a chunk and still show it, when another one is given it: see migrate_take(). */
+#define SPACE_STALE_MAX 2u
+
 /* Copies that wait to be queued as one batch on one path. */
 #define SPACE_BATCH_MAX 16
 struct copy_batch {
@@ -743,17 +746,21 @@ struct range *range_find(struct weir_space *space, const void *addr);
 void range_pool_add(struct weir_space *space, struct range *range);
 
 /* Where blocks of a range are wanted: so many in the device's own memory, so many on the host, the
- * others at neighbours, if there are any. */
+ * others at neighbours, if there are any. planned: a plan says so, and has not all resident. */
 struct range_wanted {
 	uint32_t resident, far;
+	bool planned;
 };
 
 /*
- * Take a range of this size out of the pool; NULL: none. Not one with blocks that are held
+ * Take a range of this size out of the pool. Not one with blocks that are held
  * (range_block_is_held()), nor one that would have to be waited for by a shared fence. Prefers one
  * that the slot's stream need not wait for, then one whose blocks are about where they are wanted
  * (each other one is mapping calls, which cannot be made ahead while it is in use), then the last
  * freed. slot: where it is used first; NULL: nobody said.
+ *
+ * NULL: there is none, or a new one is better. That is so where a plan says what is wanted, a new
+ * one needs fewer mapping calls than any, and hardly any of the size are idle.
  */
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			     const struct stream_slot *slot, const struct range_wanted *wanted);
@@ -1032,10 +1039,10 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 
 /*
  * Give the chunk of block i of `from` to block n of `to`, at once, though launches may still be
- * using it where it was: mapped at both addresses until they are done. from: resident, dead or
- * clean, not pinned, its chunk not stale. to: dead, unbacked or settled at another place, idle. The
- * launches that use `to` must come after those that used `from` (range_is_before()). So a chunk
- * changes hands without the device being idle meanwhile.
+ * using it where it was: mapped at both addresses until they are done, and at those that gave it on
+ * before, SPACE_STALE_MAX at most. from: resident, dead or clean, not pinned. to: dead, unbacked or
+ * settled at another place, idle. The launches that use `to` must come after those that used `from`
+ * (range_is_before()). So a chunk changes hands without the device being idle meanwhile.
  */
 int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struct range *to,
 		 uint32_t n);

@@ -17,8 +17,8 @@
 #define BODY_MAX 16
 #define ITERATIONS_MIN 3
 
-/* Whether a use may be what is left for a loop's last iteration of what another one of the iteration
- * before it uses: a part behind that, or another temporary life, and no more of it. */
+/* Whether a use may be what is left for a loop's last iteration of what a use of the iteration
+ * before it is: a part behind that, or another temporary life, and no more of it. */
 static bool is_rest_of_use(const struct plan_input *input, const struct plan_use *use,
 			   const struct plan_use *before)
 {

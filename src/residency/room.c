@@ -92,7 +92,7 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 
 		range->residency->give = n + 1;
 		if (may_give(space, range, block) && !block_is_cleaning(block) && !block->pins &&
-		    !block->at.home->stale && !block_is_unmapped(block) &&
+		    block->at.home->stale < SPACE_STALE_MAX && !block_is_unmapped(block) &&
 		    (!range_is_placing(space, range) || is_discarded(slot, range, i)))
 			return i;
 	}

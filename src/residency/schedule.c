@@ -63,6 +63,7 @@ struct range_wanted schedule_expected(const struct weir_space *space, const stru
 		nr_blocks,
 		plan_level(p->plan, p->plan->stage_of_step[p->step_of_event[k] % p->plan->nr_steps],
 			   tracked));
+	wanted.planned = p->plan->confines && !space_has_neighbours(space);
 	below = nr_blocks - wanted.resident;
 	wanted.far = space_has_neighbours(space) ? MIN(p->plan->far[tracked], below) : below;
 	return wanted;

@@ -477,8 +477,8 @@ static void test_plan_streams_in_one_loop(void **state)
 	}
 }
 
-/* Three loops over a life, in parts of two blocks; the last part has `rest` blocks less, and is used
- * by a step of another shape. Then another life is used, twice. */
+/* Three loops over a life, in parts of two blocks; the last part has `rest` blocks less, and is
+ * used by a step of another shape. Then another life is used, twice. */
 static void come_and_stay_and_go(uint32_t rest)
 {
 	enum { LATER = 40, BLOCKS = 2 * PARTS };
