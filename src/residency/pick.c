@@ -71,8 +71,18 @@ static bool may_go(const struct weir_space *space, const struct range *range, ui
 				      (pick != PICK_CLEAN || !block_is_dirty(&range->block[i])));
 }
 
-/* The next block of a range to evict from a place; nr_blocks: none. Where parts of it come or go,
- * the last one: it is used last. */
+/* The last block that may go, of a range of which parts come or go: it is used last. nr_blocks:
+ * none. */
+static uint32_t pick_part(const struct weir_space *space, const struct range *range, enum pick pick)
+{
+	for (uint32_t i = range->nr_blocks; i-- > 0;)
+		if (block_is_settled_at(&range->block[i], range->own) &&
+		    may_go(space, range, i, pick))
+			return i;
+	return range->nr_blocks;
+}
+
+/* The next block of a range to evict from a place; nr_blocks: none. */
 static uint32_t pick_block(const struct weir_space *space, struct range *range, place_t place,
 			   enum pick pick)
 {
@@ -81,10 +91,8 @@ static uint32_t pick_block(const struct weir_space *space, struct range *range, 
 	if (range_is_pinned(space, range) ||
 	    (pick != PICK_LATER && range_last_use(space, range) > space->done_seq))
 		return n;
-	while (place == range->own && n-- > 0 && schedule_flow(range) != FLOW_NONE)
-		if (block_is_settled_at(&range->block[n], place) && may_go(space, range, n, pick))
-			return n;
-	n = range->nr_blocks;
+	if (place == range->own && schedule_flow(range) != FLOW_NONE)
+		return pick_part(space, range, pick);
 	for (n = pick_last_settled(range, place, n); n < range->nr_blocks;
 	     n = pick_last_settled(range, place, n)) {
 		uint32_t i = range_nth_block(range, n);

@@ -131,13 +131,14 @@ static int settle_on_behind(struct weir_space *space, const struct space_use *us
 			    struct settle *settle)
 {
 	struct range *range = use->range;
-	const uint32_t level = schedule_level(range);
 	bracket_seq_t first = 0;
+	uint32_t level;
 	bool freed;
 	int err;
 
-	if (!is_flowing(use) || schedule_flow(range) != FLOW_THROUGH)
+	if (use->nr == range->nr_blocks || schedule_flow(range) != FLOW_THROUGH)
 		return 0;
+	level = schedule_level(range);
 	for (uint32_t i = 0; i < use->first && range_nr_resident(range) >= level; i++) {
 		const bracket_seq_t seq = range_block_last_use(space, range, i);
 

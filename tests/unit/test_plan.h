@@ -176,7 +176,6 @@ static inline void check_room(const struct plan *plan, double budget)
 	}
 }
 
-/* What holds for any plan. */
 /* The most blocks that a life has of those that are tracked as one. */
 static inline uint32_t most_blocks(const struct period *p, const struct plan *plan, uint32_t t)
 {
@@ -188,6 +187,7 @@ static inline uint32_t most_blocks(const struct period *p, const struct plan *pl
 	return most;
 }
 
+/* What holds for any plan. */
 static inline void check_plan(const struct period *p, const struct plan *plan)
 {
 	const struct plan_input *in = &p->input;

@@ -261,10 +261,12 @@ static bool has_flow(const struct test_space *t, uint8_t *parts, enum plan_flow 
 
 static void open_loops(struct test_space *t, struct loops *loops)
 {
+	const uint64_t bytes = PARTS * BLOCK - (loops->has_rest ? BLOCK / 2 : 0);
+
 	test_space_open(t, WEIR_DATA_PHANTOM, WEIR_PLANNED, BLOCK, LOOPS_GPU_BLOCKS, HOST_BLOCKS);
-	loops->parts = do_alloc(t, PARTS * BLOCK - (loops->has_rest ? BLOCK / 2 : 0), 0);
+	loops->parts = do_alloc(t, bytes, 0);
 	loops->later = do_alloc(t, LATER * BLOCK, 0);
-	do_fill(t, 0, loops->parts, PARTS * BLOCK - (loops->has_rest ? BLOCK / 2 : 0), 1);
+	do_fill(t, 0, loops->parts, bytes, 1);
 	do_fill(t, 0, loops->later, LATER * BLOCK, 2);
 	for (uint32_t loop = 0; loop < LOOPS; loop++) {
 		loops->own[loop] = do_alloc(t, BLOCK, 0);
