@@ -94,12 +94,11 @@ static bool is_alike(const struct planner *p)
 	return p->record.followed >= p->record.period;
 }
 
-/* Whether another plan is to be made: with better times, when a whole period went by under this
- * one. */
+/* Whether another plan is to be made, with better times. */
 static bool wants_another(const struct planner *p)
 {
 	return schedule_wants_plans(p) && !p->job && is_alike(p) &&
-	       p->record.next_event >= p->plan_event + p->record.period;
+	       p->record.next_event >= p->plan_event + schedule_periods(p) * p->record.period;
 }
 
 /*

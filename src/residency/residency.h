@@ -88,6 +88,12 @@ struct host_bracket {
 	struct weir_use declared[];
 };
 
+/* Periods that were measured. */
+struct timed {
+	double ns; /* the second, or the shortest of those after it; while there is one, that */
+	uint32_t nr;
+};
+
 /* A bracket of the period: a bracket like it is done a period later. */
 struct period_mark {
 	uint64_t event, place; /* place 0: none yet */
@@ -142,19 +148,18 @@ struct planner {
 	uint64_t settle_place; /* in the record: they are kept until there, if it is not 0 */
 	struct tried *tried;   /* those before, the newest first */
 	struct plan_job *job;  /* the plan that is being made; NULL: none is */
-	double period_ns;      /* the shortest measured under this plan; 0: none yet */
+	struct timed timed;    /* under this plan */
 	uint64_t bare_event;   /* the first event without one */
 	/* Where in the record the plan that was settled for is held against none (0: it never is),
 	 * where that trial ends, or where what takes less without a plan is planned anew. */
 	uint64_t bare_place;
-	double bare_ns;		 /* what periods took without a plan, all but the first, in all */
+	struct timed without;	 /* periods without a plan, all but the first in all */
 	struct period_mark mark; /* where the period that is measured begins */
 	uint64_t nr_unproven;	 /* events of periods that were planned, less those of periods that
 				    were then followed; not below 0 */
 	struct pending_action *pending;
 	uint32_t nr_pending, max_pending;
 	uint32_t next_action;	/* of the plan's list */
-	uint32_t nr_bare;	/* periods that were measured without a plan */
 	uint64_t action_period; /* the period that next_action belongs to */
 	int error;		/* of a move made by progress, for the next bracket */
 	struct explained explained;
@@ -327,6 +332,9 @@ struct range_wanted schedule_expected(const struct weir_space *space, const stru
 
 /* The stage of the newest bracket, in its period. There is a plan. */
 uint32_t schedule_stage_now(const struct planner *p);
+
+/* Periods to be followed under a plan before it is judged, or another one made. */
+uint32_t schedule_periods(const struct planner *p);
 
 /* Whether plans are still to be made for the repetition that is followed. */
 bool schedule_wants_plans(const struct planner *p);

@@ -8,8 +8,13 @@
 /* Plans made for one repetition: the first from times measured without a plan; the others know how
  * long kernels took under the ones before. */
 #define PLANS_MAX 2
-/* The same where uses are guesses: each plan shows more of what they are. */
-#define PLANS_GUESSED_MAX 4
+/* The same where uses are guesses, since each plan shows more of what they are; and where a period
+ * takes so many times as long as the last plan's model says, since that lacked something. */
+#define PLANS_MORE_MAX 4
+#define MISSED 1.05
+/* Periods under a plan before the next one is made: in the first one all is moved to where the plan
+ * wants it. Guesses need none: the next plan is as much better as this one shows. */
+#define PERIODS_MIN 2
 
 /* Blocks are at a neighbour in time if their way from the host may take so many times as long. */
 #define LIFT_TIMES 2
@@ -69,9 +74,21 @@ struct range_wanted schedule_expected(const struct weir_space *space, const stru
 	return wanted;
 }
 
+uint32_t schedule_periods(const struct planner *p)
+{
+	return p->record.guessed ? 1 : PERIODS_MIN;
+}
+
+/* Whether the last plan's model lacks something. Not asked again after a trial without a plan. */
+static bool has_missed(const struct planner *p)
+{
+	return p->plan && !p->settled && !p->bare_place && p->timed.nr >= schedule_periods(p) &&
+	       p->timed.ns > MISSED * p->plan->modelled_ns;
+}
+
 bool schedule_wants_plans(const struct planner *p)
 {
-	return p->nr_plans_made < (p->record.guessed ? PLANS_GUESSED_MAX : PLANS_MAX);
+	return p->nr_plans_made < (p->record.guessed || has_missed(p) ? PLANS_MORE_MAX : PLANS_MAX);
 }
 
 bool schedule_wants_times(const struct planner *p)

@@ -52,7 +52,7 @@ struct tried {
 	uint32_t nr_lives;
 	uint32_t *life_of_event, *step_of_event;
 	uint64_t place, event, until; /* as in the planner; the first event without it */
-	double period_ns;	      /* the shortest that was measured; 0: none */
+	struct timed timed;
 	uint32_t nr_tied;
 	struct tied {
 		life_t life;
@@ -82,12 +82,11 @@ void tried_forget(struct planner *p)
 	p->settled = false;
 	p->nr_plans_made = 0;
 	p->settle_place = 0;
-	p->period_ns = 0;
+	p->timed = (struct timed){0};
 	p->mark = (struct period_mark){0};
 	p->bare = false;
 	p->bare_place = 0;
-	p->nr_bare = 0;
-	p->bare_ns = 0;
+	p->without = (struct timed){0};
 }
 
 static int compare_tied(const void *a, const void *b)
@@ -132,24 +131,24 @@ static void set_aside(struct weir_space *space, struct planner *p)
 	t->plan = p->plan;
 	t->place = p->plan_place;
 	t->event = p->plan_event;
-	t->period_ns = p->period_ns;
+	t->timed = p->timed;
 	p->tried = t;
 	p->plan = NULL;
 	explain_forget(p);
 	p->life_of_event = p->step_of_event = NULL;
-	p->period_ns = 0;
+	p->timed = (struct timed){0};
 }
 
 /* Where the period is kept of the plan that was followed at an event; NULL: of none. */
-static double *period_of(struct planner *p, uint64_t event)
+static struct timed *period_of(struct planner *p, uint64_t event)
 {
 	if (p->bare && event >= p->bare_event)
-		return &p->bare_ns;
+		return &p->without;
 	if ((p->plan || p->suspended) && event >= p->plan_event)
-		return &p->period_ns;
+		return &p->timed;
 	for (struct tried *t = p->tried; t; t = t->next)
 		if (event >= t->event && event < t->until)
-			return &t->period_ns;
+			return &t->timed;
 	return NULL;
 }
 
@@ -159,7 +158,7 @@ static struct tried **shortest(struct planner *p)
 	struct tried **best = NULL;
 
 	for (struct tried **at = &p->tried; *at; at = &(*at)->next)
-		if ((*at)->period_ns > 0 && (!best || (*at)->period_ns < (*best)->period_ns))
+		if ((*at)->timed.ns > 0 && (!best || (*at)->timed.ns < (*best)->timed.ns))
 			best = at;
 	return best;
 }
@@ -180,7 +179,7 @@ static double behind_ns(const struct planner *p, const struct tried *t, uint64_t
 
 	if (expected_ns < 0)
 		expected_ns += modelled_ns;
-	return ns - p->mark.ns - expected_ns * t->period_ns / modelled_ns;
+	return ns - p->mark.ns - expected_ns * t->timed.ns / modelled_ns;
 }
 
 /* A bracket of the trial is done. */
@@ -190,23 +189,32 @@ static void note_bare(struct planner *p, uint64_t place, double ns)
 	const uint64_t end = p->mark.place + p->record.period;
 
 	if (best && place >= p->mark.place && place < end &&
-	    behind_ns(p, *best, place, ns) > BEHIND * (*best)->period_ns) {
-		p->nr_bare = 0;
+	    behind_ns(p, *best, place, ns) > BEHIND * (*best)->timed.ns) {
+		p->without.nr = 0;
 		p->bare_place = 0;
 	}
 	if (place == end && ns > p->mark.ns) {
-		p->bare_ns += p->nr_bare ? ns - p->mark.ns : 0;
-		p->nr_bare++;
-		if (p->nr_bare == BARE_MEASURED)
+		p->without.ns += p->without.nr ? ns - p->mark.ns : 0;
+		p->without.nr++;
+		if (p->without.nr == BARE_MEASURED)
 			p->bare_place = 0;
 	}
+}
+
+/* Data are moved to where a plan wants them in its first period, which may take less for what the
+ * one before left in place, or more. */
+static void note_period(struct timed *timed, double ns)
+{
+	if (timed->nr < 2 || ns < timed->ns)
+		timed->ns = ns;
+	timed->nr++;
 }
 
 void tried_note(struct planner *p, uint64_t event, double ns)
 {
 	const uint64_t place = record_event(&p->record, event)->place;
-	double *period_ns = p->mark.place ? period_of(p, p->mark.event) : NULL;
-	const bool same_plan = period_ns && period_ns == period_of(p, event);
+	struct timed *timed = p->mark.place ? period_of(p, p->mark.event) : NULL;
+	const bool same_plan = timed && timed == period_of(p, event);
 
 	if (p->settled || !place || !period_of(p, event))
 		return;
@@ -215,9 +223,9 @@ void tried_note(struct planner *p, uint64_t event, double ns)
 	if (same_plan && place < p->mark.place + p->record.period)
 		return;
 	/* The first bracket under another plan may end the last period under the one before. */
-	if (period_ns && period_ns != &p->bare_ns && place == p->mark.place + p->record.period &&
-	    ns > p->mark.ns && (*period_ns <= 0 || ns - p->mark.ns < *period_ns))
-		*period_ns = ns - p->mark.ns;
+	if (timed && timed != &p->without && place == p->mark.place + p->record.period &&
+	    ns > p->mark.ns)
+		note_period(timed, ns - p->mark.ns);
 	p->mark = (struct period_mark){.event = event, .place = place, .ns = ns};
 }
 
@@ -259,7 +267,7 @@ static int hold(struct weir_space *space, struct planner *p, struct tried *t)
 	p->plan_place = t->place;
 	p->plan_event = t->event;
 	p->nr_pending = 0;
-	p->period_ns = t->period_ns;
+	p->timed = t->timed;
 	tie_again(space, p, t);
 	if (window_list(p))
 		log_warning("plan: no memory for a list of what comes and goes in loops");
@@ -275,7 +283,7 @@ static void take_up(struct weir_space *space, struct planner *p, struct tried **
 
 	if (hold(space, p, *at))
 		return;
-	log_info("plan: one before is followed again, %.3f ms a period", p->period_ns / 1e6);
+	log_info("plan: one before is followed again, %.3f ms a period", p->timed.ns / 1e6);
 	*at = next;
 	resume_from(space, p, until);
 }
@@ -294,6 +302,7 @@ int tried_begin(struct weir_space *space, struct planner *p, struct tried *t, st
 		return err;
 	}
 	p->nr_plans_made++;
+	p->settle_place = 0;
 	space->stats.nr_plans++;
 	if (until != p->record.next_event) { /* it comes late */
 		resume_from(space, p, until);
@@ -326,7 +335,7 @@ static bool may_gain(const struct weir_space *space, const struct planner *p)
 		MAX(p->plan->compute_ns * NOTHING_TO_GAIN, p->plan->modelled_ns * AS_MODELLED);
 
 	return space->residency->trials && !p->record.guessed && !space->residency->maker &&
-	       p->plan->nr_steps >= BARE_STEPS_MIN && p->period_ns > least_ns;
+	       p->plan->nr_steps >= BARE_STEPS_MIN && p->timed.ns > least_ns;
 }
 
 /* Follow no plan for a while. */
@@ -347,14 +356,14 @@ void tried_settle(struct weir_space *space, struct planner *p)
 		/* What it was measured with is long ago, and was its first period. */
 		p->settled = false;
 		p->settle_place = 0;
-		p->period_ns = 0;
+		p->timed = (struct timed){0};
 		p->mark = (struct period_mark){0};
 	}
 	if (p->settled)
 		return;
 	if (!p->settle_place)
 		p->settle_place = p->record.next_place + PERIODS_MAX * p->record.period;
-	if (p->period_ns <= 0 && p->record.next_place < p->settle_place)
+	if (p->timed.nr < schedule_periods(p) && p->record.next_place < p->settle_place)
 		return;
 	if (p->bare_place) {
 		if (may_gain(space, p))
@@ -364,14 +373,14 @@ void tried_settle(struct weir_space *space, struct planner *p)
 		return;
 	}
 	best = shortest(p);
-	if (best && p->period_ns > WORSE * (*best)->period_ns)
+	if (best && p->timed.ns > WORSE * (*best)->timed.ns)
 		take_up(space, p, best);
 	settle(p, may_gain(space, p) ? BARE_AFTER : 0);
 }
 
 bool tried_bare(struct weir_space *space, struct planner *p)
 {
-	const double bare_ns = p->nr_bare > 1 ? p->bare_ns / (p->nr_bare - 1) : 0;
+	const double bare_ns = p->without.nr > 1 ? p->without.ns / (p->without.nr - 1) : 0;
 	struct tried **best = shortest(p);
 
 	if (p->record.next_place < p->bare_place)
@@ -380,13 +389,13 @@ bool tried_bare(struct weir_space *space, struct planner *p)
 		tried_forget(p);
 		return true;
 	}
-	if (bare_ns <= 0 || bare_ns * WORSE >= (*best)->period_ns) {
+	if (bare_ns <= 0 || bare_ns * WORSE >= (*best)->timed.ns) {
 		take_up(space, p, best);
 		settle(p, 0);
 		return false;
 	}
 	log_info("plan: none: %.3f ms a period without one, %.3f ms under the best", bare_ns / 1e6,
-		 (*best)->period_ns / 1e6);
+		 (*best)->timed.ns / 1e6);
 	settle(p, BARE_PERIODS);
 	p->bare = true;
 	return false;

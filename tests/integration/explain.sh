@@ -122,9 +122,9 @@ planned() {
 }
 
 gcn=(--machine h200 --nodes 200k --slice 50k --gpu-budget 50% --block-size 2MiB)
-explained gcn bench gcn "${gcn[@]}" --manager native,weir --epochs 4
+explained gcn bench gcn "${gcn[@]}" --manager native,weir --epochs 8
 # Recorded in a timeline, too, and in a trace, by managers that stand before weir.
-WEIR_TRACE=$dir/gcn.trace "$weir" bench gcn "${gcn[@]}" --manager weir --epochs 4 --explain \
+WEIR_TRACE=$dir/gcn.trace "$weir" bench gcn "${gcn[@]}" --manager weir --epochs 8 --explain \
 	--timeline "$dir/t.json" --json "$dir/t2.json" >/dev/null 2>"$dir/err" || fail "with a timeline" "$dir/err"
 cmp <(grep -o '"explain":\[.*' "$dir/gcn.json") <(grep -o '"explain":\[.*' "$dir/t2.json") ||
 	fail "another plan with a timeline"

@@ -192,26 +192,26 @@ for r in near:
 END
 }
 
-small="--nodes 500 --slice 4k --epochs 1"
+small="--nodes 500 --slice 4k"
 pair="--machine $dir/two.json $small --hidden 64 --check --block-size 16KiB --gpu-budget 40%"
 
 # Two GPUs, each manager twice, and with a limit to the rate; four GPUs without bytes.
 plans()
 {
 	# shellcheck disable=SC2086 # words are meant to be split
-	run pair $pair --manager native,weir,weir+near,weir+near-copy --near gpu1:30%
+	run pair $pair --epochs 1 --manager native,weir,weir+near,weir+near-copy --near gpu1:30%
 	looked pair gpu1 copies
 	has "$dir/pair.json" '"manager":"weir\+near",.*"passed":true' \
 		'"manager":"weir\+near-copy",.*"passed":true' '"near_bytes_per_s":null'
 	has "$dir/pair.out" '^manager +near ' '^weir\+near +[0-9.]+ [MG]i?B ' '^GB by link' \
 		'weir\+near +gpu1->gpu0 +[0-9]' '^weir +- '
 	# shellcheck disable=SC2086
-	run again $pair --manager native,weir,weir+near,weir+near-copy --near gpu1:30% \
+	run again $pair --epochs 1 --manager native,weir,weir+near,weir+near-copy --near gpu1:30% \
 		--timeline "$dir/trace" --timeline-all
 	cmp "$dir/pair.json" "$dir/again.json" || fail "JSON differs between two runs"
 	cmp "$dir/pair.out" "$dir/again.out" || fail "the table differs between two runs"
 	# shellcheck disable=SC2086
-	run rate $pair --manager weir+near --near gpu1:1MiB --near-rate 1.5GB/s --oracle
+	run rate $pair --epochs 3 --manager weir+near --near gpu1:1MiB --near-rate 1.5GB/s --oracle
 	has "$dir/rate.json" '"near_budget_bytes":\{"gpu1":1048576\},"near_bytes_per_s":1.5e\+09,' \
 		'--near gpu1:1MiB --near-rate 1.5GB/s'
 	has "$dir/rate.out" ' from host +its MIN'
@@ -223,12 +223,12 @@ plans()
 
 plans
 # shellcheck disable=SC2086
-run second $pair --device 1 --manager weir+near --near gpu0:1MiB
+run second $pair --epochs 1 --device 1 --manager weir+near --near gpu0:1MiB
 has "$dir/second.json" '"near_budget_bytes":\{"gpu0":1048576\}.*"passed":true'
 echo "ok - two GPUs, real bytes: the losses are those of native"
 
 # shellcheck disable=SC2086
-run four --machine h200x4 $small --check --block-size 2MiB --gpu-budget 50% \
+run four --machine h200x4 $small --epochs 1 --check --block-size 2MiB --gpu-budget 50% \
 	--manager native,weir,weir+near,weir+near-copy --near gpu1:6MiB,gpu2:40%,gpu3:4MiB
 looked four gpu1
 echo "ok - four GPUs"

@@ -349,7 +349,7 @@ static void look_bad(struct program *p)
 		if (planner->nr_plans_made < 2 || planner->settled || !planner->tried ||
 		    !chance(p, 60))
 			continue;
-		planner->period_ns = 1e18;
+		planner->timed.ns = 1e18;
 		nr_taken_up++;
 	}
 }

@@ -72,7 +72,7 @@ static void do_program(enum edit edit)
 		p.range[r] = do_alloc(&p.t, 4 * BLOCK, 0);
 		do_fill(&p.t, 0, p.range[r], 4 * BLOCK, p.seed[r]);
 	}
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 12; i++)
 		usual = do_iteration(&p, EDIT_NONE);
 	before = get_stats(&p.t);
 	assert_true(before.nr_plans > 0);

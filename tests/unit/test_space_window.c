@@ -53,17 +53,15 @@ static uint64_t nr_came(struct test_space *t)
 	return stats.nr_moves[WEIR_CAUSE_DEMAND] + stats.nr_moves[WEIR_CAUSE_PREFETCH];
 }
 
-/* The second plan is made to look bad: the first is followed again. */
-static void look_bad(struct test_space *t, const struct plan **first)
+/* The first plan is made to look good: it is followed again. */
+static void prefer_first(struct test_space *t, const struct plan **first)
 {
 	struct planner *planner = &t->space->residency->planner[0];
 
 	if (planner->nr_plans_made == 1) {
 		*first = planner->plan;
-		planner->period_ns = 1;
+		planner->timed = (struct timed){.ns = 1, .nr = 2};
 	}
-	if (planner->tried)
-		planner->period_ns = 1e18;
 }
 
 /* The loop, again and again; @return what its last pass saw. syncs: the host waits for each. */
@@ -90,7 +88,7 @@ static struct seen run_loop(struct test_space *t, enum weir_use_kind kind, bool 
 		do_end(t, 0);
 		seen.nr_moved = nr_came(t) - seen.nr_moved;
 		if (first_again)
-			look_bad(t, &first);
+			prefer_first(t, &first);
 	}
 	do_sync(t);
 	if (first_again)
