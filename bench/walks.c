@@ -239,7 +239,7 @@ static uint32_t number(int argc, char **argv, int i, uint32_t otherwise)
 int main(int argc, char **argv)
 {
 	const uint32_t nr_cases = number(argc, argv, 2, 100), seed = number(argc, argv, 3, 1);
-	const uint32_t nr_passes = MIN(MAX(number(argc, argv, 4, 32), PASSES_MIN), PASSES_MAX);
+	const uint32_t nr_passes = MIN(MAX(number(argc, argv, 4, 48), PASSES_MIN), PASSES_MAX);
 	const uint32_t only = number(argc, argv, 5, UINT32_MAX);
 	double planned[PASSES_MAX], unplanned[PASSES_MAX];
 	struct totals totals = {0};

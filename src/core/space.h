@@ -746,7 +746,8 @@ struct range *range_find(struct weir_space *space, const void *addr);
 void range_pool_add(struct weir_space *space, struct range *range);
 
 /* Where blocks of a range are wanted: so many in the device's own memory, so many on the host, the
- * others at neighbours, if there are any. planned: a plan says so, and has not all resident. */
+ * others at neighbours, if there are any. planned: a plan that is there to stay says so, and
+ * has not all resident. */
 struct range_wanted {
 	uint32_t resident, far;
 	bool planned;

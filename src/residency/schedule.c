@@ -68,7 +68,9 @@ struct range_wanted schedule_expected(const struct weir_space *space, const stru
 		nr_blocks,
 		plan_level(p->plan, p->plan->stage_of_step[p->step_of_event[k] % p->plan->nr_steps],
 			   tracked));
-	wanted.planned = p->plan->confines && !space_has_neighbours(space);
+	/* Plans of guesses come and go at first; then idle ranges' blocks lie on the host. */
+	wanted.planned = p->plan->confines && !space_has_neighbours(space) &&
+			 (p->settled || !p->record.guessed);
 	below = nr_blocks - wanted.resident;
 	wanted.far = space_has_neighbours(space) ? MIN(p->plan->far[tracked], below) : below;
 	return wanted;
