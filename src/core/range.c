@@ -335,8 +335,7 @@ static uint32_t nr_idle(const struct weir_space *space, uint32_t nr_blocks)
 	uint32_t nr = 0;
 
 	for (const struct range *range = space->pooled; range; range = range->next_pooled)
-		nr += range->nr_blocks == nr_blocks &&
-		      range_newest_use(space, range) <= space->done_seq;
+		nr += range->nr_blocks == nr_blocks && range_is_idle(space, range);
 	return nr;
 }
 
@@ -351,7 +350,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 		bool idle;
 
 		range = *at;
-		idle = range_newest_use(space, range) <= space->done_seq;
+		idle = range_is_idle(space, range);
 		if (range->nr_blocks != nr_blocks || (range->nr_stale && !idle))
 			continue;
 		/* A fence that is shared may be behind a launch that waits for who takes it. */
@@ -375,7 +374,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 	*pick = range->next_pooled;
 	range->next_pooled = NULL;
 	range->pooled = false;
-	if (range_newest_use(space, range) <= space->done_seq)
+	if (range_is_idle(space, range))
 		range->users = 0;
 	space->nr_live_blocks += nr_blocks;
 	return range;

@@ -671,6 +671,12 @@ static inline bracket_seq_t range_newest_use(const struct weir_space *space,
 	return MAX(range_last_use(space, range), range->last_part_use);
 }
 
+/* Whether all brackets that used the range are done. */
+static inline bool range_is_idle(const struct weir_space *space, const struct range *range)
+{
+	return range_newest_use(space, range) <= space->done_seq;
+}
+
 /* Newest bracket that used the block, or may have. */
 static inline bracket_seq_t range_block_last_use(const struct weir_space *space,
 						 const struct range *range, uint32_t i)

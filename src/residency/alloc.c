@@ -29,8 +29,7 @@ static void trim_pool(struct weir_space *space)
 
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
 		nr++;
-		if (range_newest_use(space, range) <= space->done_seq && !range_is_moving(range) &&
-		    !range->nr_cleaning)
+		if (range_is_idle(space, range) && !range_is_moving(range) && !range->nr_cleaning)
 			oldest = range;
 	}
 	if (nr > POOLED_MAX && oldest)

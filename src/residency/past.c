@@ -11,7 +11,7 @@ uint32_t past_nr_free(const struct weir_space *space, place_t own)
 	uint64_t nr = pmm_nr_available(&space->pmm[own]);
 
 	for (const struct range *range = space->pooled; range; range = range->next_pooled)
-		if (range_newest_use(space, range) <= space->done_seq)
+		if (range_is_idle(space, range))
 			nr += range_nr_settled(range, own);
 	return (uint32_t)nr;
 }

@@ -153,7 +153,7 @@ struct planner {
 	/* Where in the record the plan that was settled for is held against none (0: it never is),
 	 * where that trial ends, or where what takes less without a plan is planned anew. */
 	uint64_t bare_place;
-	struct timed without;	 /* periods without a plan, all but the first in all */
+	struct timed without;	 /* without a plan; its ns are of all but the first together */
 	struct period_mark mark; /* where the period that is measured begins */
 	uint64_t nr_unproven;	 /* events of periods that were planned, less those of periods that
 				    were then followed; not below 0 */

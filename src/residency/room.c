@@ -30,7 +30,7 @@ bool room_free_pooled(struct weir_space *space, place_t place)
 		uint32_t settled = range_nr_settled(range, place);
 
 		any |= settled || range_is_moving(range);
-		if (settled && range_newest_use(space, range) <= space->done_seq)
+		if (settled && range_is_idle(space, range))
 			oldest = range;
 	}
 	if (!any)

@@ -12,8 +12,8 @@
  * takes so many times as long as the last plan's model says, since that lacked something. */
 #define PLANS_MORE_MAX 4
 #define MISSED 1.05
-/* Periods under a plan before the next one is made: in the first one all is moved to where the plan
- * wants it. Guesses need none: the next plan is as much better as this one shows. */
+/* Periods under a plan before the next one is made, since in the first one data move to where the
+ * plan wants them. Of guesses one is enough: the next plan is better by far for what it shows. */
 #define PERIODS_MIN 2
 
 /* Blocks are at a neighbour in time if their way from the host may take so many times as long. */

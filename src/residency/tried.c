@@ -2,8 +2,9 @@
 /*
  * The plans of one repetition: the first is made of times measured without a plan, each of the next
  * ones of better times, but none of them is sure to be better. So one that is replaced is set
- * aside, with what a period took under it; and when a period of the last one was measured too, the
- * shortest decides which is followed from then on.
+ * aside, with what a period took under it; and when periods of the last one were measured too, the
+ * shortest decides which is followed from then on. Where the last one's model missed what a period
+ * takes, there is another one first: see schedule_wants_plans().
  *
  * A plan may also be worse than none. So unless the best one leaves nothing to gain, the repetition
  * is followed without a plan for a while, and if that takes less, nothing is planned for many
@@ -11,8 +12,9 @@
  * it, and these need not be alike: their mean counts.
  *
  * A period is measured on the device, from the end of a bracket to the end of the one like it: what
- * the program queues ahead does not count. What disturbs a period makes it longer, never shorter,
- * so the worst that a disturbed one does is that a plan is followed that was as good before.
+ * the program queues ahead does not count. The first one under a plan counts only until there is
+ * another: in it data move. What disturbs one of the others makes it longer, never shorter, so the
+ * worst that a disturbed one does is that a plan is followed that was as good before.
  */
 #include <errno.h>
 #include <stdlib.h>
