@@ -33,6 +33,7 @@ struct kernel_class {
 struct epoch_use {
 	uint64_t life, offset, bytes;
 	bool fresh; /* nothing used it before since it was allocated */
+	bool own;   /* each part of an operation names a range of its own here */
 };
 
 enum epoch_what { EPOCH_ALLOC, EPOCH_FREE, EPOCH_LAUNCH };

@@ -119,14 +119,16 @@ static bool has_large(const struct epoch_step *s)
 	return large;
 }
 
-/* Whether a launch may be the next part of the first one's operation. */
+/* Whether a launch may be the next part of the first one's operation. What each part has for
+ * itself is a new range of the same size. */
 static bool goes_on(const struct epoch_step *s, const struct epoch_step *first)
 {
 	bool same = s->what == EPOCH_LAUNCH && !s->nr_parts && s->kernel == first->kernel &&
 		    s->nr_uses == first->nr_uses;
 
 	for (uint32_t u = 0; same && u < s->nr_uses; u++)
-		same = s->use[u].life == first->use[u].life;
+		same = s->use[u].life == first->use[u].life ||
+		       (s->use[u].fresh && s->use[u].bytes == first->use[u].bytes);
 	return same;
 }
 
@@ -146,14 +148,18 @@ static void find_parts_of(struct epoch *epoch, uint32_t first)
 		else if (next->what == EPOCH_LAUNCH && next->launched)
 			break;
 	}
+	for (uint32_t u = 0; nr > 1 && u < s->nr_uses; u++)
+		s->use[u].own = s->use[u].life != epoch->step[part[1]].use[u].life;
 	for (uint32_t n = 0; n < nr; n++) {
 		struct epoch_step *o = &epoch->step[part[n]];
 
 		o->part = n;
 		o->nr_parts = nr;
 		/* A range that is new to the operation is written, part by part. */
-		for (uint32_t u = 0; u < o->nr_uses; u++)
+		for (uint32_t u = 0; u < o->nr_uses; u++) {
 			o->use[u].fresh = s->use[u].fresh;
+			o->use[u].own = s->use[u].own;
+		}
 	}
 }
 
@@ -212,7 +218,7 @@ struct weir_use kernel_true_use(const struct epoch_step *step, uint32_t u, void 
 		use.write_bytes = c->adds ? use.read_bytes : 0;
 		return use;
 	}
-	if (step->nr_parts > 1 && k->bytes >= LARGE_BYTES) {
+	if (step->nr_parts > 1 && !k->own && k->bytes >= LARGE_BYTES) {
 		/* In whole KiB; the last one has the rest. */
 		const uint64_t part = k->bytes / step->nr_parts & ~UINT64_C(1023);
 		const uint64_t from = step->part * part;
