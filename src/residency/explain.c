@@ -99,6 +99,7 @@ void explain_placed(const struct weir_space *space, struct planner *p,
 {
 	if (!p->explained.stage || !slot->event)
 		return;
+	p->plan->nr_watched++;
 	if (p->explained.stage != p->explained.looked)
 		explain_room_add(space, p->own, &p->explained.stage->room);
 	p->explained.looked = p->explained.stage;
@@ -162,7 +163,6 @@ void explain_done(const struct weir_space *space, struct planner *p, uint64_t ev
 	seen->kernels_ns += end_ns - MAX(begin_ns, last_ns);
 	seen->nr_late += late;
 	seen->nr_timed++;
-	p->plan->nr_timed++;
 }
 
 void explain_forget(struct planner *p)

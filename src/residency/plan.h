@@ -191,9 +191,9 @@ struct plan {
 	double lift_ns;		  /* a block's way from the host to a neighbour; 0: there is none */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
-	/* By stage, and brackets that were timed in all: whoever follows the plan counts. */
+	/* By stage, and brackets that were to be timed: whoever follows the plan counts. */
 	struct stage_seen *seen;
-	uint64_t nr_timed;
+	uint64_t nr_watched;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */
 	uint64_t work;			/* lives looked at while it was made */
 };

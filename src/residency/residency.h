@@ -422,11 +422,12 @@ void explain_missed(struct planner *p, const struct pending_action *action);
 void explain_done(const struct weir_space *space, struct planner *p, uint64_t event,
 		  double begin_ns, double end_ns);
 
-/* Whether too little of the plan was measured to say what happened under it: some periods, without
- * the first, which does not count. */
+/* Whether too little of the plan was watched to say what happened under it: some periods, without
+ * the first, which does not count. Looking at the room takes a step for each range, so it ends for
+ * brackets that take no time as well. */
 static inline bool explain_wants_times(const struct plan *plan)
 {
-	return plan->nr_timed < UINT64_C(3) * plan->nr_steps;
+	return plan->nr_watched < UINT64_C(3) * plan->nr_steps;
 }
 
 /* The plan is not followed from here on, or another one is. */

@@ -241,6 +241,30 @@ static void test_space_explain_without_plans(void **state)
 	test_space_close(&t);
 }
 
+/* Brackets that launch nothing take no time: they are watched for some periods all the same, and
+ * not for good. */
+static void test_space_explain_ends(void **state)
+{
+	struct test_space t;
+	uint8_t *range[3];
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, NR_RANGES, 40);
+	for (uint32_t i = 0; i < 3; i++)
+		range[i] = do_alloc(&t, BLOCK, 0);
+	for (uint32_t i = 0; i < 3 * 4 * PASSES; i++) {
+		const struct weir_use use = use_of(range[i % 3], BLOCK, WEIR_WRITE);
+
+		assert_int_equal(weir_begin(t.space, t.stream[0], &use, 1), 0);
+		do_end(&t, 0);
+		do_sync(&t);
+	}
+	assert_non_null(t.space->residency->planner->plan);
+	assert_true(t.space->residency->planner->settled);
+	assert_false(schedule_wants_times(t.space->residency->planner));
+	test_space_close(&t);
+}
+
 static void test_space_explain_cannot_write(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
@@ -263,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_space_explain_suspended),
 		cmocka_unit_test(test_space_explain_fixed),
 		cmocka_unit_test(test_space_explain_without_plans),
+		cmocka_unit_test(test_space_explain_ends),
 		cmocka_unit_test(test_space_explain_cannot_write),
 	};
 
