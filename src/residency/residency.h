@@ -88,9 +88,9 @@ struct host_bracket {
 	struct weir_use declared[];
 };
 
-/* Periods that were measured. */
+/* Periods that were measured under a plan. */
 struct timed {
-	double ns; /* the second, or the shortest of those after it; while there is one, that */
+	double ns; /* the shortest but for the first; while there is only that one, its */
 	uint32_t nr;
 };
 

@@ -355,7 +355,7 @@ void tried_settle(struct weir_space *space, struct planner *p)
 	struct tried **best;
 
 	if (p->settled && p->bare_place && p->record.next_place >= p->bare_place) {
-		/* What it was measured with is long ago, and was its first period. */
+		/* What it was measured with is long ago. */
 		p->settled = false;
 		p->settle_place = 0;
 		p->timed = (struct timed){0};

@@ -478,7 +478,7 @@ static void test_space_learn_computation_from_its_kernel(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(row); i++) {
 		double factor = planned_factor(row[i].unseen);
 
-		/* The small one may have been measured with a wait for the large one's launch. */
+		/* What the small one takes is measured, a little more than its bytes say. */
 		if (fabs(factor - row[i].factor) > 0.2)
 			fail_msg("row %zu: %.3f instead of %.1f", i, factor, row[i].factor);
 	}
